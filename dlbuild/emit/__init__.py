@@ -1,0 +1,1 @@
+"""From rule instances and arrays to C text."""

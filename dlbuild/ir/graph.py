@@ -1,0 +1,120 @@
+"""The structure of a model: tensors and operators, without any weight value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from dlbuild.ir.dtype import DTYPES
+
+Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor's name (the model's own), element type and extents."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in memory."""
+        return DTYPES[self.dtype].size_bytes(self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One node. An absent optional input or output is the empty name."""
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    domain: str = ""
+    opset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The content of a small constant that is part of the structure (axes, pads, shapes)."""
+
+    tensor: str
+    shape: tuple[int, ...]
+    content: tuple[int | float | bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A truth about weight values that the structure may depend on (ARCHITECTURE, section 2).
+
+    kind: `all_zero` (one tensor), `equal` (two tensors).
+    """
+
+    kind: str
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """How an interface tensor's integers stand for reals: real = (q - zero_point) * scale.
+
+    scale, zero_point: names of constants; zero_point is the empty name if there is none.
+    """
+
+    tensor: str
+    scale: str
+    zero_point: str = ""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A model's structure. `ops` are in topological order; names are unique.
+
+    `constants` are the tensors whose numbers are in the weights file. Of those, only what
+    `values` and `facts` repeat may shape anything but the weight table.
+    notes: sentences for the user about what parse assumed or dropped.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tensors: tuple[Tensor, ...]
+    ops: tuple[Op, ...]
+    constants: tuple[str, ...]
+    values: tuple[Value, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    quantized: tuple[Quantized, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def tensor(self) -> Mapping[str, Tensor]:
+        """Each tensor by its name."""
+        return {t.name: t for t in self.tensors}
+
+    @cached_property
+    def value(self) -> Mapping[str, Value]:
+        """Each structural constant by its tensor."""
+        return {v.tensor: v for v in self.values}
+
+    @cached_property
+    def producer(self) -> Mapping[str, Op]:
+        """The operator that writes each tensor."""
+        return {name: op for op in self.ops for name in op.outputs if name}
+
+    @cached_property
+    def consumers(self) -> Mapping[str, tuple[Op, ...]]:
+        """The operators that read each tensor, in order; a tensor read twice by one counts once."""
+        found: dict[str, list[Op]] = {}
+        for op in self.ops:
+            for name in dict.fromkeys(op.inputs):
+                if name:
+                    found.setdefault(name, []).append(op)
+        return {name: tuple(ops) for name, ops in found.items()}

@@ -1,0 +1,158 @@
+"""What each planning stage decided. All frozen, all written as canonical JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A kernel that needs no code: its output is `offset_bytes` into the buffer of `source`."""
+
+    source: str
+    offset_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One node of the profile graph: a C function call that can be scheduled alone.
+
+    ops: names of the graph's operators it computes. `anchor` gives the loop nest; `prologue`
+    operators are computed where the anchor reads, `epilogue` ones where it writes (in order).
+    rule, variant: the rule file and variant that match the anchor (`conv.yaml#Conv`, ``).
+    reads, writes: activations. constants: tensors of the weights file it reads (raw ones).
+    macs, flops: of one execution. bytes_*: traffic of one execution.
+    cycles: predicted, from the target's cost table.
+    in_place: (input, output) pairs that may share one buffer.
+    """
+
+    name: str
+    anchor: str
+    prologue: tuple[str, ...]
+    epilogue: tuple[str, ...]
+    rule: str
+    variant: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    constants: tuple[str, ...]
+    macs: int
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    cycles: int
+    alias: Alias | None = None
+    in_place: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """All operators computed, producers first."""
+        return (*self.prologue, self.anchor, *self.epilogue)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The order of a tensor's axes in memory, slowest first; the model's own order is 0, 1, 2..."""
+
+    tensor: str
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The profile graph: kernels in topological order and the layout of each tensor that has one.
+
+    A tensor without an entry in `layouts` lies in the model's own order.
+    """
+
+    kernels: tuple[Kernel, ...]
+    layouts: tuple[Layout, ...] = ()
+
+    @cached_property
+    def kernel(self) -> Mapping[str, Kernel]:
+        """Each kernel by its name."""
+        return {k.name: k for k in self.kernels}
+
+    @cached_property
+    def order_of(self) -> Mapping[str, tuple[int, ...]]:
+        """The axis order of each tensor that does not lie in the model's own."""
+        return {entry.tensor: entry.order for entry in self.layouts}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A half-open range of one axis of a kernel's iteration domain."""
+
+    axis: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One task: a kernel over a part of its domain; no box = the whole."""
+
+    kernel: str
+    number: int = 0
+    boxes: tuple[Box, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlan:
+    """The tasks of each kernel, in order of execution, kernels in the profile's order."""
+
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tensor's place. Lifetimes are steps, half-open: [first_step, last_step).
+
+    memory: a memory of the target, or `caller` (interface buffers), where offset is 0.
+    alias_of: another buffer in whose bytes it lies (in place or view), or the empty name.
+    """
+
+    tensor: str
+    memory: str
+    offset_bytes: int
+    size_bytes: int
+    first_step: int
+    last_step: int
+    align_bytes: int = 1
+    alias_of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the schedule: a tile of a kernel on a core. `is_code` is false for an alias."""
+
+    number: int
+    kernel: str
+    tile: int = 0
+    core: int = 0
+    is_code: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """How one memory is filled: arena height, provable lower bound, budget, fullest step."""
+
+    memory: str
+    height_bytes: int
+    bound_bytes: int
+    budget_bytes: int | None
+    peak_step: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Order, place and time of everything."""
+
+    steps: tuple[Step, ...]
+    buffers: tuple[Buffer, ...]
+    memories: tuple[MemoryUse, ...]
+    solver: str = ""
+
+    @cached_property
+    def buffer(self) -> Mapping[str, Buffer]:
+        """Each buffer by its tensor."""
+        return {b.tensor: b for b in self.buffers}

@@ -1,0 +1,64 @@
+"""What a model is built for: memories, cores, costs, toolchain; and the options of one build."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Rounding = Literal["exact", "fixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One memory, its budget, and what copying into it costs."""
+
+    name: str
+    size_bytes: int | None = None
+    align_bytes: int = 4
+    section: str = ""
+    holds: tuple[str, ...] = ()
+    copy_setup_cycles: int = 0
+    copy_bytes_per_cycle: float = 0.0
+    executes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """The commands that turn C into objects. `cflags` come after dlbuild's own."""
+
+    cc: str = "cc"
+    ar: str = "ar"
+    size: str = "size"
+    cflags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One chip. `memories` are from near to far; `cycles` is cycles for each MAC by dtype."""
+
+    name: str
+    memories: tuple[Memory, ...] = ()
+    features: tuple[str, ...] = ()
+    cycles: Mapping[str, float] = field(default_factory=dict)
+    resources: tuple[str, int] = ("cores", 1)
+    stack_bytes: int | None = None
+    clock_hz: int | None = None
+    toolchain: Toolchain = Toolchain()
+    runner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The resolved options of one build (CONFIG.md, levels T, M and B)."""
+
+    optimize: Literal["speed", "ram", "size"] = "speed"
+    requantize: Rounding = "exact"
+    layout: tuple[tuple[str, str], ...] = ()
+    input: Literal["caller", "arena", "streamed", "external"] = "caller"
+    output: Literal["caller", "arena"] = "caller"
+    max_recompute: float = 1.0
+    arena: Literal["static", "caller"] = "static"
+    share: str = ""
+    schedule: Literal["auto", "round_robin", "list", "split"] = "auto"
+    weights: Literal["auto", "braces", "string", "incbin"] = "auto"
+    fold_constant_channels: bool = False
+    hook: bool = False

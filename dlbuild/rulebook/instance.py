@@ -1,0 +1,158 @@
+"""One operator matched by one rule: every name bound, every map an index map, every step typed.
+
+An instance knows no layout and no C: `order_of` a tensor decides addresses later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dlbuild.rulebook.index import Index
+from dlbuild.rulebook.value import Expr, Type
+
+Size = int | float | str | bool | tuple["Size", ...]
+"""What a name of a rule is bound to at build time: a number, a text, or a pack of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor under the name that the rule gives it.
+
+    role: `input` and `output` are activations or graph constants as the model has them;
+    `constant` is made by the build from other constants (see `Made`); `scratch` is working memory.
+    tensor: the graph's name; for `constant` and `scratch` the operand's own name.
+    order: preferred axis order in memory, slowest first; empty = any.
+    """
+
+    name: str
+    tensor: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: Literal["input", "output", "constant", "scratch"]
+    order: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that is not proved: 0 <= index < extent."""
+
+    index: Index
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a nest addresses an operand: one index map for each axis of `view`.
+
+    view: the operand's shape, or another shape of the same count (then contiguous).
+    guards: what must hold for the element to exist; empty = proved in bounds.
+    outside: what a read gives when a guard fails: None (guards is empty), "skip" (the iteration
+    does not happen), or a value.
+    """
+
+    operand: str
+    view: tuple[int, ...]
+    index: tuple[Index, ...]
+    guards: tuple[Guard, ...] = ()
+    outside: Literal["skip"] | Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A comparison of two index maps that decides whether an iteration happens."""
+
+    operator: Literal["==", "!=", "<", "<=", ">", ">="]
+    left: Index
+    right: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A variable set to `start` before the loops of its step and to `each` inside them."""
+
+    name: str
+    start: Expr
+    each: Expr
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A local constant, valid from its step on."""
+
+    name: str
+    value: Expr
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The value written through an access (of an output operand)."""
+
+    access: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One step of a rule: loops `over` axes (none = once for the point), then in this order lets,
+    folds and stores inside them."""
+
+    over: tuple[str, ...]
+    when: tuple[Condition, ...] = ()
+    lets: tuple[Let, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    stores: tuple[Store, ...] = ()
+
+
+@dataclass(frozen=True)
+class Nest:
+    """One loop nest: the domain's axes, then the steps for each of its points."""
+
+    domain: tuple[str, ...]
+    reduce: tuple[str, ...]
+    extent: Mapping[str, int]
+    access: Mapping[str, Access]
+    steps: tuple[Loop, ...]
+    tables: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A constant that the build computes from other constants (scales, multipliers, sums).
+
+    Its operand has role `constant`, shape = extents of `axes`; `value` is over the accesses of
+    `nest` (whose only store goes to it). Nothing but the weight table ever holds its numbers.
+    """
+
+    operand: str
+    nest: Nest
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A rule bound to an operator.
+
+    sizes: every size name of the rule (shapes, attributes, lets), for templates and costs.
+    nests: one for each member of a variadic tensor (`for_each`), else one; empty for an opaque rule.
+    ops: names of the graph operators computed (more than one after fusion), in order.
+    """
+
+    rule: str
+    variant: str
+    kind: str
+    summary: str
+    source: str
+    template: str
+    ops: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    sizes: Mapping[str, Size]
+    nests: tuple[Nest, ...]
+    made: tuple[Made, ...] = ()
+    role: Literal["", "copy", "cast", "pad"] = ""
+
+    def operand(self, name: str) -> Operand:
+        """Return the operand of that name."""
+        return next(o for o in self.operands if o.name == name)

@@ -1,0 +1,1 @@
+"""Compilers, runners and the comparison of what they print with a reference."""
