@@ -31,7 +31,8 @@ class Remainder:
 @dataclass(frozen=True, slots=True)
 class Folded:
     """A map brought into [0, extent): `wrap` counts negatives from the end, `clamp` repeats the
-    edge, `reflect` mirrors at the edge without repeating it."""
+    edge, `reflect` mirrors at the edge without repeating it.
+    """
 
     how: Literal["wrap", "clamp", "reflect"]
     of: Index
@@ -222,7 +223,7 @@ def _interval_of(atom: Atom, box: Mapping[str, tuple[int, int]]) -> Bound:
             return min(max(low, 0), extent - 1), min(max(high, 0), extent - 1)
         case Folded(_, of, extent):
             low, high = of.interval(box)
-            return (low, high) if 0 <= low and high < extent else (0, extent - 1)
+            return (low, high) if low >= 0 and high < extent else (0, extent - 1)
         case Tabled(of, _, numbers):
             low, high = of.interval(box)
             window = numbers[max(low, 0) : high + 1]

@@ -98,7 +98,8 @@ class Store:
 @dataclass(frozen=True, slots=True)
 class Loop:
     """One step of a rule: loops `over` axes (none = once for the point), then in this order lets,
-    folds and stores inside them."""
+    folds and stores inside them.
+    """
 
     over: tuple[str, ...]
     when: tuple[Condition, ...] = ()

@@ -35,7 +35,7 @@ COMPUTE_TYPE: dict[str, Type] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Literal_:
+class Number:
     """A number known at build time."""
 
     number: int | float | bool
@@ -86,7 +86,8 @@ class Unary:
 @dataclass(frozen=True, slots=True)
 class Binary:
     """Arithmetic and bit operators. `//` and `%` round to minus infinity; shifts by the width or
-    more give 0 (ONNX BitShift); signed overflow wraps. Operands have type `type`."""
+    more give 0 (ONNX BitShift); signed overflow wraps. Operands have type `type`.
+    """
 
     operator: Literal["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>"]
     left: Expr
@@ -150,7 +151,7 @@ class Lookup:
 
 
 Expr = (
-    Literal_
+    Number
     | Read
     | Local
     | Position
@@ -180,8 +181,8 @@ FUNCTIONS: dict[str, int] = {
     "scale_fixed": 3,
     # numerator, denominator > 0 (one integer type): nearest integer, half away from zero.
     "divide_round": 2,
-    # build-time only (in `constants:` of a rule), f64 -> i32: real = multiplier * 2^-shift with
-    # 2^30 <= multiplier < 2^31.
+    # f64 to i32, build-time only (`constants:` of a rule): the multiplier and the shift of
+    # scale_fixed that stand for a real number; the multiplier has 31 significant bits.
     "fixed_multiplier": 1,
     "fixed_shift": 1,
 }
