@@ -137,7 +137,7 @@ class Instance:
     """A rule bound to an operator.
 
     sizes: every size name of the rule (shapes, attributes, lets), for templates and costs.
-    nests: one for each member of a variadic tensor (`for_each`), else one; empty for an opaque rule.
+    nests: one for each member of a variadic tensor (`for_each`), else one; an opaque rule has none.
     ops: names of the graph operators computed (more than one after fusion), in order.
     """
 
