@@ -179,6 +179,9 @@ FUNCTIONS: dict[str, int] = {
     # value i32, multiplier i32, shift i32 (1..62): (value * multiplier + 2^(shift-1)) >> shift
     # in 64 bits, one rounding, half up; the result saturates to 32 bits.
     "scale_fixed": 3,
+    # value i32, shift i32 (1..30): (value + 2^(shift-1)) >> shift, half up; no 64 bits needed as
+    # long as the value is below 2^31 - 2^(shift-1).
+    "shift_round": 2,
     # numerator, denominator > 0 (one integer type): nearest integer, half away from zero.
     "divide_round": 2,
     # f64 to i32, build-time only (`constants:` of a rule): the multiplier and the shift of
