@@ -1,0 +1,286 @@
+"""A rule's steps carried out with numpy: the oracle that shares nothing with the C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from dlbuild.ir.weights import numpy_dtype
+from dlbuild.rulebook.address import address
+from dlbuild.rulebook.arithmetic import BINARY, COMPARE, FUNCTIONS, NUMPY, Array, convert
+from dlbuild.rulebook.index import Atom, Folded, Index, Loaded, Quotient, Remainder, Tabled
+from dlbuild.rulebook.instance import Access, Condition, Instance, Loop, Nest
+from dlbuild.rulebook.value import (
+    COMPUTE_TYPE,
+    Binary,
+    Call,
+    Cast,
+    Choose,
+    Compare,
+    Expr,
+    Local,
+    Logic,
+    Lookup,
+    Number,
+    Offset,
+    Position,
+    Read,
+    Unary,
+    walk,
+)
+
+POINTS_AT_ONCE = 1 << 18
+
+
+def interpret(instance: Instance, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Compute an instance's outputs.
+
+    Args:
+        instance: a rule bound to an operator, with at least one nest.
+        arrays: its inputs by operand name, in the model's own axis order. Made constants that
+            are missing are computed first.
+    """
+    held = {**arrays, **make(instance, arrays)} if instance.made else dict(arrays)
+    outputs = [o for o in instance.operands if o.role == "output"]
+    for operand in outputs:
+        held[operand.name] = np.zeros(operand.shape, numpy_dtype(operand.dtype))
+    for nest in instance.nests:
+        _run(instance, nest, held)
+    return {o.name: held[o.name] for o in outputs}
+
+
+def make(instance: Instance, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Compute the constants that an instance's kernel needs beside the model's own.
+
+    Args:
+        instance: a rule bound to an operator.
+        arrays: the constant inputs by operand name; a made constant that is already there stays.
+    """
+    held = dict(arrays)
+    for made in instance.made:
+        if made.operand not in arrays:
+            operand = instance.operand(made.operand)
+            held[made.operand] = np.zeros(operand.shape, numpy_dtype(operand.dtype))
+            _run(instance, made.nest, held)
+    return {made.operand: held[made.operand] for made in instance.made}
+
+
+def used_accesses(step: Loop) -> tuple[str, ...]:
+    """Return the accesses that a step reads or writes, in order of first use."""
+    found: dict[str, None] = {}
+    values = [let.value for let in step.lets] + [fold.each for fold in step.folds]
+    for value in (*values, *(store.value for store in step.stores)):
+        for expr in walk(value):
+            if isinstance(expr, Read | Lookup):
+                found[expr.access] = None
+    for store in step.stores:
+        found[store.access] = None
+    return tuple(found)
+
+
+def _run(instance: Instance, nest: Nest, held: dict[str, Array]) -> None:
+    extents = [nest.extent[axis] for axis in nest.domain]
+    count = prod(extents)
+    with np.errstate(all="ignore"):
+        for first in range(0, count, POINTS_AT_ONCE):
+            numbers = np.arange(first, min(first + POINTS_AT_ONCE, count), dtype=np.int64)
+            places = np.unravel_index(numbers, extents) if extents else ()
+            axes = {a: np.asarray(p) for a, p in zip(nest.domain, places, strict=True)}
+            _Points(instance, nest, held, axes, len(numbers)).run()
+
+
+class _Points:
+    """Some points of a nest's domain at once; every value is one array over them."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        nest: Nest,
+        held: dict[str, Array],
+        axes: Mapping[str, Array],
+        count: int,
+    ) -> None:
+        self._nest = nest
+        self._held = held
+        self._count = count
+        self._domain = frozenset(axes)
+        self._axes: dict[str, Array | int] = dict(axes)
+        self._locals: dict[str, Array] = {}
+        self._dtype = {o.name: o.dtype for o in instance.operands}
+        self._address = {
+            name: address(access, instance.operand(access.operand))
+            for name, access in nest.access.items()
+        }
+        self._split: dict[Index, tuple[Array | int, tuple[tuple[Atom, int], ...]]] = {}
+
+    def run(self) -> None:
+        for step in self._nest.steps:
+            self._step(step)
+
+    def _step(self, step: Loop) -> None:
+        for fold in step.folds:
+            start = np.asarray(self._value(fold.start))
+            self._locals[fold.name] = np.broadcast_to(start, (self._count,))
+        skipping = [a for a in used_accesses(step) if self._skips(a)]
+        for point in self._reduce_points(step.over):
+            self._axes.update(zip(step.over, point, strict=True))
+            happens = self._happens(step, skipping)
+            if happens is not None and not happens.any():
+                continue
+            for let in step.lets:
+                self._locals[let.name] = self._value(let.value)
+            for fold in step.folds:
+                new = self._value(fold.each)
+                old = self._locals[fold.name]
+                self._locals[fold.name] = new if happens is None else np.where(happens, new, old)
+            for store in step.stores:
+                self._store(store.access, self._value(store.value), happens)
+
+    def _skips(self, access: str) -> bool:
+        found = self._nest.access.get(access)
+        return found is not None and bool(found.guards) and found.outside == "skip"
+
+    def _reduce_points(self, over: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
+        return product(*(range(self._nest.extent[a]) for a in over))
+
+    def _happens(self, step: Loop, skipping: list[str]) -> Array | None:
+        """Return at which points the iteration happens; None = at all."""
+        tests = [self._holds(condition) for condition in step.when]
+        tests += [self._exists(self._nest.access[a]) for a in skipping]
+        if not tests:
+            return None
+        happens = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*tests)), self._count)
+        return None if happens.all() else happens
+
+    def _holds(self, condition: Condition) -> Array:
+        left, right = self._index(condition.left), self._index(condition.right)
+        return np.asarray(COMPARE[condition.operator](np.asarray(left), np.asarray(right)))
+
+    def _exists(self, access: Access) -> Array:
+        tests: list[Array] = []
+        for guard in access.guards:
+            place = np.asarray(self._index(guard.index))
+            tests.append(np.asarray((place >= 0) & (place < guard.extent)))
+        return np.asarray(np.logical_and.reduce(np.broadcast_arrays(*tests)))
+
+    def _index(self, index: Index) -> Array | int:
+        """Return a map's value; what depends on the domain alone is computed once."""
+        split = self._split.get(index)
+        if split is None:
+            fixed: Array | int = index.constant
+            moving: list[tuple[Atom, int]] = []
+            for atom, factor in index.terms:
+                if set(Index.atom(atom).axes()) <= self._domain:
+                    fixed = fixed + self._atom(atom) * factor
+                else:
+                    moving.append((atom, factor))
+            split = self._split[index] = (fixed, tuple(moving))
+        total, rest = split
+        for atom, factor in rest:
+            total = total + self._atom(atom) * factor
+        return total
+
+    def _atom(self, atom: Atom) -> Array | int:
+        match atom:
+            case str():
+                return self._axes[atom]
+            case Quotient(of, by):
+                return self._index(of) // by
+            case Remainder(of, by):
+                return self._index(of) % by
+            case Folded(how, of, extent):
+                return _folded(how, np.asarray(self._index(of)), extent)
+            case Tabled(of, _, numbers):
+                return np.asarray(numbers, np.int64)[self._index(of)]
+            case Loaded(operand, at, _):
+                places = tuple(np.asarray(self._index(i)) for i in at)
+                return np.asarray(self._held[operand][places]).astype(np.int64)
+
+    def _value(self, expr: Expr) -> Array:
+        match expr:
+            case Number(number, kind):
+                return np.asarray(number, NUMPY[kind])
+            case Read(access, kind):
+                return self._read(access).astype(NUMPY[kind])
+            case Local(name, _):
+                return self._locals[name]
+            case Position(index, kind):
+                return np.asarray(self._index(index)).astype(NUMPY[kind])
+            case Offset(access, kind):
+                return np.asarray(self._index(self._address[access])).astype(NUMPY[kind])
+            case Lookup(access, at, kind):
+                return self._look_up(access, self._value(at)).astype(NUMPY[kind])
+            case Cast(value, kind):
+                return convert(self._value(value), kind)
+            case Choose(test, then, other, _):
+                return np.where(self._value(test), self._value(then), self._value(other))
+            case _:
+                return self._computed(expr)
+
+    def _computed(self, expr: Unary | Binary | Compare | Logic | Call) -> Array:
+        match expr:
+            case Unary("-", value, _):
+                return np.asarray(np.negative(self._value(value)))
+            case Unary("not", value, _):
+                return np.asarray(np.logical_not(self._value(value)))
+            case Unary(_, value, _):
+                return np.asarray(np.invert(self._value(value)))
+            case Binary(operator, left, right, _):
+                return np.asarray(BINARY[operator](self._value(left), self._value(right)))
+            case Compare(relation, left, right, _):
+                return np.asarray(COMPARE[relation](self._value(left), self._value(right)))
+            case Logic(operator, parts, _):
+                join = np.logical_and if operator == "and" else np.logical_or
+                return np.asarray(join.reduce(np.broadcast_arrays(*map(self._value, parts))))
+            case Call(function, arguments, kind):
+                result = FUNCTIONS[function](*(self._value(a) for a in arguments))
+                return np.asarray(result).astype(NUMPY[kind])
+
+    def _read(self, name: str) -> Array:
+        access = self._nest.access[name]
+        content = self._held[access.operand].reshape(-1)
+        place = self._index(self._address[name])
+        if not access.guards:
+            return np.asarray(content[place])
+        exists = self._exists(access)
+        inside = content[np.where(exists, place, 0)] if content.size else np.zeros(1, content.dtype)
+        if access.outside is None or access.outside == "skip":
+            return inside
+        return np.where(exists, inside, self._value(access.outside))
+
+    def _look_up(self, name: str, place: Array) -> Array:
+        if name in self._nest.access:
+            content = self._held[self._nest.access[name].operand].reshape(-1)
+        elif name in self._nest.tables:
+            content = np.asarray(self._nest.tables[name], np.float64)
+        else:
+            content = self._held[name].reshape(-1)
+        return np.asarray(content[place])
+
+    def _store(self, name: str, value: Array, happens: Array | None) -> None:
+        operand = self._nest.access[name].operand
+        dtype = self._dtype[operand]
+        content = self._held[operand].reshape(-1)
+        converted = convert(value, COMPUTE_TYPE[dtype]).astype(content.dtype)
+        place = np.broadcast_to(self._index(self._address[name]), (self._count,))
+        spread = np.broadcast_to(converted, (self._count,))
+        if happens is None:
+            content[place] = spread
+        else:
+            content[place[happens]] = spread[happens]
+
+
+def _folded(how: str, place: Array, extent: int) -> Array:
+    """Bring a place into [0, extent); see `index.Folded`."""
+    match how:
+        case "wrap":
+            return np.where(place < 0, place + extent, place)
+        case "clamp":
+            return np.clip(place, 0, extent - 1)
+        case _:
+            period = max(2 * (extent - 1), 1)
+            turned = np.remainder(place, period)
+            return np.minimum(turned, period - turned) if extent > 1 else turned * 0
