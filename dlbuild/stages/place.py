@@ -1,0 +1,100 @@
+"""Give each life an offset so that no two overlap in both time and space.
+
+Cheap orders first, then a hill climb, then branch and bound; the first that reaches the lower
+bound ends it. Work is counted in turns and nodes, never in seconds: the same problem has the
+same solution everywhere.
+"""
+
+from dataclasses import dataclass
+
+from dlbuild.stages.branch import MOST_LIVES, OutOfNodesError, fit
+from dlbuild.stages.climb import climb
+from dlbuild.stages.firstfit import Order, first_fit, greedy_orders
+from dlbuild.stages.problem import Bytes, Problem
+
+TURNS = 4_000_000
+NODES = 400_000
+"""Work for a whole problem; a turn or a node costs the more, the more lives there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Offsets in the order of the problem's lives, and how good they are.
+
+        bytes
+          8 |  +---------+
+            |  | b       |  c meets b but not a, so it lies where a was:
+          4 |  +----+----+----+      height_bytes 8, bound_bytes 8
+            |  | a  |    | c  |
+          0 +--+----+----+----+-- steps
+               0    1    2    3
+
+    solver: which method found them.
+    """
+
+    offsets: tuple[Bytes, ...]
+    height_bytes: Bytes
+    bound_bytes: Bytes
+    solver: str
+
+    @property
+    def ratio(self) -> float:
+        """Height over lower bound; 1.0 is optimal."""
+        return self.height_bytes / self.bound_bytes if self.bound_bytes else 1.0
+
+
+def place(problem: Problem, effort: float = 1.0) -> Solution:
+    """Return the lowest placement found with the given share of TURNS and NODES.
+
+    Lives with a given offset lie there; they must not overlap each other.
+    """
+    count = max(len(problem.lives), 1)
+    best, order = _best_greedy(problem)
+    if best.height_bytes == best.bound_bytes:
+        return best
+    offsets, _ = climb(problem, order, int(effort * TURNS) // count**2)
+    best = _better(best, problem, offsets, "hill climb")
+    has_fixed = any(life.offset_bytes is not None for life in problem.lives)
+    if best.height_bytes == best.bound_bytes or has_fixed or count > MOST_LIVES:
+        return best
+    return _lowered(best, problem, int(effort * NODES) // count)
+
+
+def _best_greedy(problem: Problem) -> tuple[Solution, Order]:
+    best: tuple[Solution, Order] | None = None
+    for name, order in greedy_orders(problem):
+        limit = best[0].height_bytes if best else None
+        offsets = first_fit(problem, order, limit)
+        if offsets is not None:
+            best = _solution(problem, offsets, f"first fit by {name}"), order
+        if best and best[0].height_bytes == problem.bound_bytes:
+            break
+    assert best is not None, "first fit without a limit places everything"
+    return best
+
+
+def _solution(problem: Problem, offsets: tuple[Bytes, ...], solver: str) -> Solution:
+    return Solution(offsets, problem.height_bytes(offsets), problem.bound_bytes, solver)
+
+
+def _better(best: Solution, problem: Problem, offsets: tuple[Bytes, ...], solver: str) -> Solution:
+    found = _solution(problem, offsets, solver)
+    return found if found.height_bytes < best.height_bytes else best
+
+
+def _lowered(best: Solution, problem: Problem, nodes: int) -> Solution:
+    """Lower `best` by branch and bound: the bound itself first, then halves of what is left."""
+    low, capacity, share = int(best.bound_bytes), int(best.bound_bytes), nodes // 2
+    while nodes > 0 and low < best.height_bytes:
+        try:
+            offsets, used = fit(problem, capacity, min(share, nodes))
+        except OutOfNodesError:
+            offsets, used = None, min(share, nodes)
+        nodes -= max(used, 1)
+        if offsets is not None:
+            best = _better(best, problem, offsets, "branch and bound")
+        else:
+            low = capacity + 1
+        capacity = (low + best.height_bytes - 1) // 2
+        share = max(nodes // 2, 1)
+    return best
