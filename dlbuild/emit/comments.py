@@ -1,0 +1,48 @@
+"""Text from a model, made safe and short enough to stand in a C comment."""
+
+from collections.abc import Sequence
+
+from dlbuild.emit.literals import COLUMNS
+
+ELLIPSIS = "..."
+
+
+def quoted(name: str, room: int = 60) -> str:
+    """Return `name` in single quotes, legal in a block comment, at most `room` characters.
+
+    Control characters and all that is not ASCII are escaped (a bidirectional mark could make
+    code look like comment); of a long name both ends stay.
+    """
+    plain = name.encode("unicode_escape").decode("ascii")
+    # Comment borders, and trigraphs, which -Wall warns of even in comments.
+    for old, new in (("*/", "* /"), ("/*", "/ *"), ("??", "? ?")):
+        while old in plain:
+            plain = plain.replace(old, new)
+    if len(plain) + 2 > room:
+        kept = max(room - 2 - len(ELLIPSIS), 2)
+        plain = plain[: kept // 2] + ELLIPSIS + plain[-(kept - kept // 2) :]
+    return f"'{plain}'"
+
+
+def extents(shape: Sequence[int]) -> str:
+    """Return a shape as C writes it: [1][49][10]; of a scalar [1]."""
+    return "".join(f"[{extent}]" for extent in shape) or "[1]"
+
+
+def filled(prefix: str, items: Sequence[str], suffix: str) -> str:
+    """Return `prefix`, the items separated by commas, and `suffix`, broken at the line's end.
+
+    Lines that follow stand under the first item, as clang-format aligns arguments.
+    """
+    line, lines = prefix, []
+    for position, item in enumerate(items):
+        is_last = position == len(items) - 1
+        word = item + (suffix if is_last else ",")
+        space = "" if line == prefix or not line.strip() else " "
+        if position and len(line) + len(space) + len(word) > COLUMNS:
+            lines.append(line)
+            line, space = " " * len(prefix), ""
+        line += space + word
+    if not items:
+        line += suffix
+    return "\n".join([*lines, line])
