@@ -1,0 +1,156 @@
+"""What a model computes, from someone else than the generated C.
+
+ONNX Runtime if it is installed and takes the model, else onnx's own evaluator, else nobody. What
+they cannot say (all of a model with a custom operator, or a tensor that only dlbuild's graph has)
+is computed with numpy from the rules' steps. Where the evaluator speaks, the rules' steps are
+checked against it, operator by operator, each given the evaluator's inputs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbuild.base.errors import UserError
+from dlbuild.ir.graph import Graph, Op
+from dlbuild.ir.weights import Array
+from dlbuild.rulebook.interpret import interpret
+from dlbuild.rulebook.load import RuleBook
+from dlbuild.rulebook.match import Wish, match
+from dlbuild.run.reference_oracles import Answer, ask_evaluator, ask_runtime
+from dlbuild.run.samples import Sample
+from dlbuild.run.verify_compare import Limit, Tolerance, compare, limit_for
+
+Values = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Who answered, and for each sample the tensors that were wanted, in the model's order.
+
+    notes: sentences for the user about who did not answer, and what was checked.
+    """
+
+    source: str
+    runs: tuple[Values, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as dlbuild sees it and as the file has it."""
+
+    file: Path
+    graph: Graph
+    weights: Values
+    book: RuleBook
+
+
+def reference(model: Model, samples: Sequence[Sample], wanted: Sequence[str]) -> Reference:
+    """Return the value of each tensor of `wanted` for each sample.
+
+    Raises:
+        UserError: a rule's steps and the evaluator disagree, or an output has another shape.
+    """
+    notes: list[str] = []
+    everything = [name for op in model.graph.ops for name in op.outputs if name]
+    for ask, names in ((ask_runtime, wanted), (ask_evaluator, everything)):
+        answer = ask(model.file, [sample.inputs for sample in samples], names)
+        notes += answer.notes
+        if answer.runs is not None:
+            _require_shapes(model.graph, answer)
+            if answer.is_checked:
+                notes.append(_check(model, samples, answer.runs))
+            return _completed(model, answer.source, answer.runs, samples, wanted, notes)
+    nothing: tuple[Values, ...] = tuple({} for _ in samples)
+    return _completed(model, "the steps of the rules (numpy)", nothing, samples, wanted, notes)
+
+
+def _require_shapes(graph: Graph, answer: Answer) -> None:
+    for run in answer.runs or ():
+        for name in graph.outputs:
+            if name in run and run[name].shape != graph.tensor[name].shape:
+                raise UserError(
+                    f"output '{name}' has the shape {list(run[name].shape)} in {answer.source},"
+                    f" {list(graph.tensor[name].shape)} here",
+                    fix="bind the model's dynamic dimensions under 'shapes'",
+                )
+
+
+def _completed(  # noqa: PLR0913, PLR0917 - one call, split from its caller for length
+    model: Model,
+    source: str,
+    runs: Sequence[Values],
+    samples: Sequence[Sample],
+    wanted: Sequence[str],
+    notes: Sequence[str],
+) -> Reference:
+    """Add what the oracle does not know, computed from what it does know."""
+    complete = []
+    for run, sample in zip(runs, samples, strict=True):
+        known = {name: run[name] for name in wanted if _fits(model.graph, name, run)}
+        values = {**model.weights, **sample.inputs, **known}
+        for op in _needed(model.graph, wanted, values):
+            values |= computed(op, model, values)
+        complete.append({name: values[name] for name in wanted})
+    return Reference(source, tuple(complete), tuple(dict.fromkeys(notes)))
+
+
+def _fits(graph: Graph, name: str, run: Values) -> bool:
+    """A tensor of the file is the graph's if it has its name, and with it its shape."""
+    return name in run and run[name].shape == graph.tensor[name].shape
+
+
+def _needed(graph: Graph, wanted: Sequence[str], known: Values) -> list[Op]:
+    """Return the operators that lead from what is known to what is wanted, in order."""
+    missing = {name for name in wanted if name not in known}
+    found = []
+    for op in reversed(graph.ops):
+        if missing.intersection(op.outputs):
+            found.append(op)
+            missing.update(name for name in op.inputs if name and name not in known)
+    return found[::-1]
+
+
+def computed(op: Op, model: Model, values: Values) -> dict[str, Array]:
+    """Return an operator's outputs by the steps of its rule, with the ONNX rounding."""
+    instance = match(op, model.graph, model.book, Wish())
+    tensor_of = {operand.name: operand.tensor for operand in instance.operands}
+    if not instance.nests:
+        raise UserError(
+            f"operator '{op.name}' ({op.kind}) has no steps that numpy could carry out",
+            fix="install onnxruntime: pip install 'dlbuild[ort]'",
+        )
+    inputs = {
+        operand.name: values[operand.tensor]
+        for operand in instance.operands
+        if operand.role == "input" and operand.tensor in values
+    }
+    return {tensor_of[name]: array for name, array in interpret(instance, inputs).items()}
+
+
+def _check(model: Model, samples: Sequence[Sample], runs: Sequence[Values]) -> str:
+    """Compare each operator's steps with the evaluator, given the evaluator's inputs."""
+    checked: dict[str, None] = {}
+    for run, sample in zip(runs, samples, strict=True):
+        values: dict[str, Array] = {**model.weights, **sample.inputs}
+        for op in model.graph.ops:
+            for name, array in computed(op, model, values).items():
+                values[name] = array
+                if _fits(model.graph, name, run):
+                    _require_near(model.graph, op, name, array, run[name])
+                    values[name] = run[name]
+                    checked[op.name] = None
+    return f"the rules agree with onnx's evaluator on {len(checked)} of {len(model.graph.ops)} ops"
+
+
+def _require_near(graph: Graph, op: Op, name: str, ours: Array, theirs: Array) -> None:
+    tensor = graph.tensor[name]
+    limit: Limit = limit_for(tensor.dtype, Tolerance(), 1)
+    found = compare(tensor, "", [(ours, theirs)], limit)
+    if not found.passed:
+        raise UserError(
+            f"the steps of the rule and onnx's evaluator differ at '{name}'",
+            where=f"node '{op.name}' ({op.kind})",
+            details=[f"{found.n_outside} of {found.n_elements} elements beyond {limit}"],
+            why=f"the greatest difference is {found.max_abs:g}",
+        )

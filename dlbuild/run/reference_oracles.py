@@ -1,0 +1,93 @@
+"""The two programs that may know what a model computes: ONNX Runtime and onnx's evaluator."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dlbuild.ir.weights import Array
+
+if TYPE_CHECKING:
+    import onnx
+
+Values = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an oracle said: its name and version, and the tensors it knows for each sample.
+
+    runs: None if it cannot run the model; `notes` then say why.
+    is_checked: whether the rules' steps are to be compared with it.
+    """
+
+    source: str
+    runs: tuple[Values, ...] | None = None
+    notes: tuple[str, ...] = ()
+    is_checked: bool = False
+
+
+def ask_runtime(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -> Answer:
+    """Ask ONNX Runtime: no optimisation, one thread."""
+    try:
+        import onnxruntime  # noqa: PLC0415 - optional
+    except ImportError:
+        return Answer("ONNX Runtime", notes=("ONNX Runtime is not installed",))
+    source = f"ONNX Runtime {onnxruntime.__version__}"
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # its refusals come as exceptions
+    try:
+        model, names = _with_outputs(file, wanted)
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        has = {entry.name for entry in session.get_inputs()}
+        runs = []
+        for values in inputs:
+            feeds = {name: np.ascontiguousarray(v) for name, v in values.items() if name in has}
+            runs.append(dict(zip(names, session.run(names, feeds), strict=True)))
+    except Exception as fault:  # noqa: BLE001 - whatever it refuses, the next oracle is asked
+        return Answer(source, notes=(f"{source} does not run the model: {_first_line(fault)}",))
+    return Answer(source, tuple(runs))
+
+
+def ask_evaluator(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -> Answer:
+    """Ask onnx's reference evaluator."""
+    import onnx  # noqa: PLC0415 - slow to import
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - as above
+
+    source = f"onnx {onnx.__version__} reference evaluator"
+    try:
+        model, names = _with_outputs(file, wanted)
+        evaluator = ReferenceEvaluator(model)
+        with np.errstate(all="ignore"):
+            runs = tuple(
+                dict(zip(names, evaluator.run(names, dict(values)), strict=True))
+                for values in inputs
+            )
+    except Exception as fault:  # noqa: BLE001 - whatever it refuses, the rules' steps remain
+        return Answer(source, notes=(f"the {source} does not run it: {_first_line(fault)}",))
+    return Answer(source, runs, is_checked=True)
+
+
+def _with_outputs(file: Path, wanted: Sequence[str]) -> tuple["onnx.ModelProto", list[str]]:
+    """Return the model with each wanted tensor that it has as an output, and their names."""
+    import onnx  # noqa: PLC0415 - slow to import
+
+    model = onnx.load(str(file))
+    made = {name for node in model.graph.node for name in node.output}
+    declared = {entry.name for entry in model.graph.output}
+    names = [name for name in dict.fromkeys(wanted) if name in made | declared]
+    model.graph.output.extend(
+        onnx.helper.make_empty_tensor_value_info(name) for name in names if name not in declared
+    )
+    return model, names
+
+
+def _first_line(fault: Exception) -> str:
+    text = str(fault).strip()
+    return text.splitlines()[0] if text else type(fault).__name__
