@@ -53,7 +53,7 @@ class Problem:
     def height_bytes(self, offsets: Sequence[int]) -> Bytes:
         """Return the end of the highest life."""
         tops = (at + life.size_bytes for at, life in zip(offsets, self.lives, strict=True))
-        return Bytes(max((*tops, 0)))
+        return Bytes(max(0, *tops))
 
 
 def aligned(offset: int, align_bytes: int) -> Bytes:
@@ -73,14 +73,14 @@ def lower_bound(lives: Sequence[Live]) -> Bytes:
     one begins above it. Lives of a smaller alignment may fill that padding, so the larger of both
     sums is the bound.
     """
-    fixed = [life.offset_bytes + life.size_bytes for life in lives if life.offset_bytes is not None]
-    sums = [_sum_at(live_at(lives, step)) for step in sorted({life.first_step for life in lives})]
-    return Bytes(max((*fixed, *sums, 0)))
+    starts = sorted({life.first_step for life in lives})
+    fixed = (life.offset_bytes + life.size_bytes for life in lives if life.offset_bytes is not None)
+    return Bytes(max(0, *fixed, *(_sum_at(live_at(lives, step)) for step in starts)))
 
 
 def _sum_at(lives: Sequence[Live]) -> int:
     used = [life for life in lives if life.size_bytes]
-    total = sum(life.size_bytes for life in used)
+    total: int = sum(life.size_bytes for life in used)
     for align in sorted({life.align_bytes for life in used}):
         sizes = [life.size_bytes for life in used if life.align_bytes % align == 0]
         padding = [aligned(size, align) - size for size in sizes]

@@ -1,0 +1,141 @@
+"""Does what is planned fit the memories of the target? If not: what is live, and what would do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlbuild.base.errors import UserError
+from dlbuild.base.units import bytes_text
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Buffer, MemoryUse, Profile, Schedule
+from dlbuild.ir.target import Target
+from dlbuild.stages.problem import Bytes
+
+LISTED = 6
+"""So many tensors are named at the peak, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one model needs of one memory.
+
+    what: `arena`, or `code and tables`. share: models of one group never run at once, so that
+    their arenas may lie on each other; the empty group shares with nobody.
+    """
+
+    model: str
+    memory: str
+    size_bytes: Bytes
+    what: str = "arena"
+    share: str = ""
+
+
+def check_model(graph: Graph, profile: Profile, schedule: Schedule, target: Target) -> None:
+    """Refuse a schedule whose arena, with the declared stack, exceeds the budget of its memory.
+
+    Raises:
+        UserError: names the step that needs most, what lives then, and the budget that would do.
+    """
+    for use in schedule.memories:
+        if use.budget_bytes is None:
+            continue
+        needed = use.height_bytes + (target.stack_bytes or 0)
+        if needed <= use.budget_bytes:
+            continue
+        stack = f" and the stack {bytes_text(target.stack_bytes)}" if target.stack_bytes else ""
+        raise UserError(
+            f"the arena needs {bytes_text(use.height_bytes)}{stack} of {use.memory}, "
+            f"the budget is {bytes_text(use.budget_bytes)}",
+            where=f"{graph.name}@{target.name}",
+            details=(_peak(graph, profile, schedule, use), _bound(use)),
+            fix=f"set {use.memory}: {size_text(needed)}",
+        )
+
+
+def check_target(target: Target, demands: Sequence[Demand]) -> None:
+    """Refuse models that together exceed a budget of their target.
+
+    Raises:
+        UserError: names each model's demand and the budget that would do.
+    """
+    for memory in target.memories:
+        here = [demand for demand in demands if demand.memory == memory.name]
+        is_arena = any(demand.what == "arena" for demand in here)
+        stack = target.stack_bytes or 0 if is_arena else 0
+        needed = total(here) + stack
+        if memory.size_bytes is None or needed <= memory.size_bytes:
+            continue
+        details = [_line(demand) for demand in here]
+        if stack:
+            details.append(f"stack: {bytes_text(stack)}")
+        hint = ", or give models that never run at once one 'share' group" if is_arena else ""
+        raise UserError(
+            f"the models need {bytes_text(needed)} of {memory.name}, "
+            f"the budget is {bytes_text(memory.size_bytes)}",
+            where=target.name,
+            details=details,
+            fix=f"set {memory.name}: {size_text(needed)}{hint}",
+        )
+
+
+def total(demands: Sequence[Demand]) -> Bytes:
+    """Add up demands of one memory; of the arenas of a `share` group only the largest counts."""
+    alone = sum(d.size_bytes for d in demands if not _is_shared(d))
+    groups: dict[str, int] = {}
+    for demand in demands:
+        if _is_shared(demand):
+            groups[demand.share] = max(groups.get(demand.share, 0), demand.size_bytes)
+    return Bytes(alone + sum(groups.values()))
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size as a recipe writes it, exactly: `21.5 KiB`, `16001 B`."""
+    kib = 1024
+    if size_bytes % (kib // 4) == 0 and size_bytes >= kib:
+        return f"{size_bytes / kib:.2f}".rstrip("0").rstrip(".") + " KiB"
+    return f"{size_bytes} B"
+
+
+def _is_shared(demand: Demand) -> bool:
+    return bool(demand.share) and demand.what == "arena"
+
+
+def _line(demand: Demand) -> str:
+    group = f" (share: {demand.share})" if _is_shared(demand) else ""
+    return f"{demand.model}: {demand.what} {bytes_text(demand.size_bytes)}{group}"
+
+
+def _peak(graph: Graph, profile: Profile, schedule: Schedule, use: MemoryUse) -> str:
+    name = schedule.steps[use.peak_step].kernel
+    kinds = {op.name: op.kind for op in graph.ops}
+    kind = kinds[profile.kernel[name].anchor]
+    lives = [f"{tensor} {bytes_text(size)}" for tensor, size in live_tensors(schedule, use)]
+    more = [f"and {len(lives) - LISTED} more"] if len(lives) > LISTED else []
+    listed = ", ".join([*lives[:LISTED], *more])
+    return f"peak: step {use.peak_step} ({kind} '{name}'), live: {listed}"
+
+
+def live_tensors(schedule: Schedule, use: MemoryUse) -> list[tuple[str, Bytes]]:
+    """Return what the peak step of a memory keeps, largest first, shared bytes counted once.
+
+    Of tensors in one block the youngest living one names it, with the size of the block.
+    """
+    blocks: dict[str, list[Buffer]] = {}
+    for buffer in schedule.buffers:
+        if buffer.memory == use.memory:
+            blocks.setdefault(buffer.alias_of or buffer.tensor, []).append(buffer)
+    found = []
+    for members in blocks.values():
+        is_begun = [b for b in members if b.first_step <= use.peak_step]
+        if not is_begun or all(b.last_step <= use.peak_step for b in members):
+            continue
+        start = min(b.offset_bytes for b in members)
+        size = max(b.offset_bytes + b.size_bytes for b in members) - start
+        found.append((max(is_begun, key=lambda b: b.first_step).tensor, Bytes(size)))
+    return sorted(found, key=lambda entry: (-entry[1], entry[0]))
+
+
+def _bound(use: MemoryUse) -> str:
+    bound = f"lower bound layer by layer: {bytes_text(use.bound_bytes)}"
+    if use.bound_bytes == use.height_bytes:
+        return f"{bound}, reached"
+    return f"{bound}, the placement is {use.height_bytes / use.bound_bytes:.3f} times that"

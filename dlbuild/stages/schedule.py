@@ -1,0 +1,136 @@
+"""Order of the tasks, life and place of every tensor."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dlbuild.base.errors import UserError
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Buffer, MemoryUse, Profile, Schedule, TilePlan
+from dlbuild.ir.plans import Step as Line
+from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.stages.budget import check_model
+from dlbuild.stages.lifetimes import Lifetime, lifetimes
+from dlbuild.stages.place import place
+from dlbuild.stages.problem import Bytes, Live, Problem, Step, live_at
+from dlbuild.stages.sharing import CALLER, Block, Sharing, share
+
+UNNAMED = Memory("ram")
+"""Where the arena of a target without memories lies; it has no budget."""
+
+
+def schedule(
+    graph: Graph, profile: Profile, tiles: TilePlan, target: Target, options: Options
+) -> Schedule:
+    """Return steps in the profile's order, one for each tile, and a place for each tensor.
+
+    Raises:
+        UserError: no memory may hold the arena, or its budget is too small.
+    """
+    plan = arrange(graph, profile, tiles, target, options)
+    check_model(graph, profile, plan, target)
+    return plan
+
+
+def arrange(
+    graph: Graph, profile: Profile, tiles: TilePlan, target: Target, options: Options
+) -> Schedule:
+    """Return the schedule whether its budgets hold or not.
+
+    Raises:
+        UserError: no memory may hold the arena.
+    """
+    memory = arena_memory(target)
+    kernels = [tile.kernel for tile in tiles.tiles]
+    lives = lifetimes(graph, profile, kernels, options)
+    sharing = share(graph, profile, kernels, lives, options)
+    steps = tuple(
+        Line(number, tile.kernel, tile.number, is_code=_is_code(profile, sharing, tile.kernel))
+        for number, tile in enumerate(tiles.tiles)
+    )
+    blocks = [_buffers(graph, block, lives, memory) for block in sharing.blocks]
+    resident = [buffers for buffers in blocks if buffers[0].memory != CALLER]
+    problem = Problem(tuple(_life(buffers) for buffers in resident))
+    solution = place(problem)
+    use = MemoryUse(
+        memory.name,
+        solution.height_bytes,
+        solution.bound_bytes,
+        memory.size_bytes,
+        _peak_step(problem.lives, steps),
+    )
+    moved = {
+        life.name: offset for life, offset in zip(problem.lives, solution.offsets, strict=True)
+    }
+    placed = [_moved(buffer, moved) for buffers in blocks for buffer in buffers]
+    placed.sort(key=lambda buffer: buffer.first_step)
+    return Schedule(steps, tuple(placed), (use,), solution.solver)
+
+
+def arena_memory(target: Target) -> Memory:
+    """Return the nearest memory that may hold the arena.
+
+    Raises:
+        UserError: the target has memories, and none of them may.
+    """
+    if not target.memories:
+        return UNNAMED
+    for memory in target.memories:
+        if not memory.holds or "arena" in memory.holds:
+            return memory
+    names = ", ".join(memory.name for memory in target.memories)
+    raise UserError(
+        f"target '{target.name}' has no memory that may hold the arena",
+        why=f"each of its memories ({names}) has 'holds' without 'arena'",
+        fix=f"add arena to the 'holds' of {target.memories[0].name}",
+        exit_code=2,
+    )
+
+
+def _is_code(profile: Profile, sharing: Sharing, kernel: str) -> bool:
+    return profile.kernel[kernel].alias is None or kernel in sharing.copies
+
+
+def _buffers(
+    graph: Graph, block: Block, lives: Mapping[str, Lifetime], memory: Memory
+) -> tuple[Buffer, ...]:
+    """Return a buffer for each member of a block, offsets counted from the block's start."""
+    aligns = {name: max(DTYPES[graph.tensor[name].dtype].bits // 8, 1) for name in block.members}
+    start_align = 1 if block.owner else memory.align_bytes
+    return tuple(
+        Buffer(
+            name,
+            CALLER if block.owner else memory.name,
+            at,
+            graph.tensor[name].size_bytes,
+            lives[name].first_step,
+            lives[name].last_step,
+            max(start_align, *aligns.values()) if name == block.root else aligns[name],
+            "" if name == block.root else block.root,
+        )
+        for name, at in block.members.items()
+    )
+
+
+def _life(buffers: Sequence[Buffer]) -> Live:
+    """Return what the arena must keep for one block: all its bytes while any member lives."""
+    (root,) = (buffer for buffer in buffers if not buffer.alias_of)
+    return Live(
+        root.tensor,
+        Bytes(max(buffer.offset_bytes + buffer.size_bytes for buffer in buffers)),
+        Step(min(buffer.first_step for buffer in buffers)),
+        Step(max(buffer.last_step for buffer in buffers)),
+        Bytes(root.align_bytes),
+    )
+
+
+def _moved(buffer: Buffer, start: Mapping[str, int]) -> Buffer:
+    """Count a buffer's offset from the start of its memory."""
+    root = buffer.alias_of or buffer.tensor
+    return replace(buffer, offset_bytes=start.get(root, 0) + buffer.offset_bytes)
+
+
+def _peak_step(lives: Sequence[Live], steps: Sequence[Line]) -> int:
+    """Return the first step that needs most; of equals one with code."""
+    needs = [sum(life.size_bytes for life in live_at(lives, line.number)) for line in steps]
+    return max(range(len(steps)), key=lambda n: (needs[n], steps[n].is_code, -n), default=0)

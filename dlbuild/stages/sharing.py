@@ -1,0 +1,177 @@
+"""Which tensors lie in the bytes of another: views that need no code, and kernels in place."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Kernel, Profile
+from dlbuild.ir.target import Options
+from dlbuild.stages.lifetimes import Lifetime
+from dlbuild.stages.problem import Bytes, Step
+
+CALLER = "caller"
+"""The memory of interface buffers that the user's code owns."""
+
+
+@dataclass
+class Block:
+    """Bytes that hold one tensor after another, or tensors and views of them.
+
+    owner: the interface tensor whose buffer the caller gives, or the empty name: arena.
+    members: where each begins, in order of joining.
+    is_constant: the caller's input, which nothing may write.
+    """
+
+    size_bytes: Bytes
+    owner: str = ""
+    is_constant: bool = False
+    members: dict[str, Bytes] = field(default_factory=dict)
+
+    @property
+    def root(self) -> str:
+        """The tensor that gives the block its name: the owner, else the first one."""
+        return self.owner or next(iter(self.members))
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The blocks in order of first use, and the alias kernels that must be code after all."""
+
+    blocks: tuple[Block, ...]
+    copies: frozenset[str]
+
+
+def share(
+    graph: Graph,
+    profile: Profile,
+    kernels: Sequence[str],
+    lives: Mapping[str, Lifetime],
+    options: Options,
+) -> Sharing:
+    """Decide, step by step, which tensors share bytes.
+
+    An alias becomes code where its output and its source may not be the same bytes: an interface
+    tensor of its own each, a constant, or an element that would lie unaligned. In place is
+    chosen whenever nobody needs the overwritten bytes any more and they are the plan's to write.
+    A kernel of several tiles is never in place: a later tile may read what an earlier one wrote.
+    """
+    maker = _Maker(graph, lives, options)
+    for name in graph.inputs:
+        maker.add_input(name)
+    copies = set()
+    for step, name in enumerate(kernels):
+        kernel = profile.kernel[name]
+        if all(tensor in maker.block_of for tensor in kernel.writes):
+            continue  # a later tile
+        if kernel.alias and maker.add_view(kernel):
+            continue
+        if kernel.alias:
+            copies.add(name)
+        pairs = kernel.in_place if kernels.count(name) == 1 else ()
+        maker.add_outputs(kernel, pairs, Step(step))
+    return Sharing(tuple(maker.blocks), frozenset(copies))
+
+
+class _Maker:
+    """Blocks as they grow."""
+
+    def __init__(self, graph: Graph, lives: Mapping[str, Lifetime], options: Options) -> None:
+        self.graph = graph
+        self.lives = lives
+        self.options = options
+        self.interface = frozenset((*graph.inputs, *graph.outputs))
+        self.blocks: list[Block] = []
+        self.block_of: dict[str, Block] = {}
+
+    def add_input(self, name: str) -> None:
+        is_caller = self.options.input != "arena"
+        self._open(name, name if is_caller else "", is_constant=is_caller)
+
+    def add_view(self, kernel: Kernel) -> bool:
+        """Let an alias kernel's output be a view; say whether it may."""
+        assert kernel.alias is not None
+        (name,) = kernel.writes
+        block = self.block_of.get(kernel.alias.source)
+        if block is None:
+            return False
+        at = block.members[kernel.alias.source] + kernel.alias.offset_bytes
+        is_inside = at + self._size(name) <= block.size_bytes
+        if not is_inside or at % self._align(name) or not self._may_join(block, name, at):
+            return False
+        self._join(block, name, at)
+        return True
+
+    def add_outputs(self, kernel: Kernel, pairs: Sequence[tuple[str, str]], step: Step) -> None:
+        taken: set[str] = set()
+        for name in kernel.writes:
+            sources = [
+                source
+                for source, output in pairs
+                if output == name
+                and source not in taken
+                and self._may_overwrite(kernel, source, name, step)
+            ]
+            if not sources:
+                self._open(name, name if self._is_callers_output(name) else "")
+                continue
+            if self._is_callers_output(name):
+                # Of two, the one that leaves the arena for the longer time.
+                sources.sort(key=lambda source: self._first_step(self.block_of[source]))
+            taken.add(sources[0])
+            block = self.block_of[sources[0]]
+            self._join(block, name, block.members[sources[0]])
+
+    def _may_overwrite(self, kernel: Kernel, source: str, name: str, step: Step) -> bool:
+        block = self.block_of.get(source)
+        if block is None or block.is_constant or self._size(source) != self._size(name):
+            return False
+        first = block.members[source]
+        last = first + self._size(name)
+        for member, at in block.members.items():
+            if at >= last or at + self._size(member) <= first:
+                continue
+            # The source may be read in this very step, a view of it may not: another map.
+            needed = self.lives[member].last_step
+            if needed > step + 1 or (member != source and member in kernel.reads):
+                return False
+        return first % self._align(name) == 0 and self._may_join(block, name, first)
+
+    def _may_join(self, block: Block, name: str, at: int) -> bool:
+        """Say whether a tensor may lie in a block as far as the interface is concerned."""
+        if block.owner and self._dtype(name) != self._dtype(block.owner):
+            return False  # the caller's array has one type
+        if name not in self.graph.outputs:
+            return True
+        if self.interface & block.members.keys():
+            return False
+        if not self._is_callers_output(name):
+            return True
+        is_same = at == 0 and self._size(name) == block.size_bytes
+        return is_same and all(self._dtype(m) == self._dtype(name) for m in block.members)
+
+    def _join(self, block: Block, name: str, at: int) -> None:
+        block.members[name] = Bytes(at)
+        self.block_of[name] = block
+        if self._is_callers_output(name):
+            block.owner = name
+
+    def _open(self, name: str, owner: str, *, is_constant: bool = False) -> None:
+        block = Block(Bytes(self._size(name)), owner, is_constant, {name: Bytes(0)})
+        self.blocks.append(block)
+        self.block_of[name] = block
+
+    def _first_step(self, block: Block) -> int:
+        return min(self.lives[member].first_step for member in block.members)
+
+    def _is_callers_output(self, name: str) -> bool:
+        return name in self.graph.outputs and self.options.output == CALLER
+
+    def _size(self, name: str) -> int:
+        return self.graph.tensor[name].size_bytes
+
+    def _dtype(self, name: str) -> str:
+        return self.graph.tensor[name].dtype
+
+    def _align(self, name: str) -> int:
+        return max(DTYPES[self._dtype(name)].bits // 8, 1)
