@@ -178,8 +178,9 @@ def _may_share(
     if loaded_operands(nest) & set(sources):
         return False
     bits = DTYPES[output.dtype].bits
-    if any(DTYPES[o.dtype].bits != bits or prod(o.shape) < prod(output.shape)
-           for o in sources.values()):  # fmt: skip
+    if any(
+        DTYPES[o.dtype].bits != bits or prod(o.shape) < prod(output.shape) for o in sources.values()
+    ):
         return False
     step = nest.steps[writing[0]]
     (write, *others) = _stores_of(step, nest, output.name)
