@@ -1,0 +1,1 @@
+"""The recipe, the pipeline and what decides which stage runs."""

@@ -1,0 +1,155 @@
+"""Builds a recipe: one task for each stage of each build, and for each check of a target."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from dlbuild.base.errors import UserError
+from dlbuild.build.cache import Store
+from dlbuild.build.engine import Engine, Finished
+from dlbuild.build.fastpath import STATE_FOLDER
+from dlbuild.build.job import ModelFiles
+from dlbuild.build.keys import Identify, KeyMaker
+from dlbuild.build.ledger import Ledger, read_ledger, write_ledger
+from dlbuild.build.pipeline import FILES, Gate, Pipeline, Stage
+from dlbuild.build.recipe import Build, Recipe
+from dlbuild.build.tasks import Task, run_tasks
+from dlbuild.ir.target import Target
+
+try:
+    import fcntl
+except ImportError:  # Windows: two builds at once in one folder are the user's to avoid
+    fcntl = None  # type: ignore[assignment]
+
+LEDGER = "ledger.json"
+DEFAULT_OUT = Path("build/dlbuild")
+
+
+class GateModule(Protocol):
+    """A module that a gate names."""
+
+    check: Callable[[Target, Sequence[ModelFiles]], None]
+
+
+@dataclass(frozen=True)
+class How:
+    """How to build. jobs: tasks at once. keep_going: after a failure, build what can be built."""
+
+    out: Path = DEFAULT_OUT
+    jobs: int = 1
+    keep_going: bool = False
+
+
+def build(
+    recipe: Recipe,
+    pipeline: Pipeline,
+    how: How,
+    identify: Identify,
+    report: Callable[[Finished], None],
+) -> Engine:
+    """Bring every build of the recipe up to date.
+
+    Returns:
+        The engine, which knows all files that were made.
+
+    Raises:
+        ExceptionGroup: the errors of all tasks that failed.
+    """
+    state = how.out / STATE_FOLDER
+    with _locked(how.out):
+        ledger = read_ledger(state / LEDGER)
+        ledger.number += 1
+        engine = Engine(KeyMaker(recipe, identify), Store(state), ledger, how.out, report)
+        try:
+            run_tasks(_tasks(engine, recipe, pipeline), how.jobs, keep_going=how.keep_going)
+        finally:
+            write_ledger(state / LEDGER, ledger)
+    return engine
+
+
+def remove_stale(out: Path, ledger: Ledger, recipe: Recipe) -> list[Path]:
+    """Remove the files of builds that the recipe no longer has; return what was removed."""
+    current = {one.label for one in recipe.builds}
+    gone = [label for label in sorted(ledger.written) if label not in current]
+    removed = []
+    for label in gone:
+        removed += remove_written(out, ledger.written.pop(label))
+        ledger.records.pop(label, None)
+    return removed
+
+
+def remove_written(out: Path, written: Mapping[str, str]) -> list[Path]:
+    """Remove files that a build wrote and the folders that are empty then."""
+    removed = []
+    for name in sorted(written):
+        path = out / name
+        if path.is_file():
+            path.unlink()
+            removed.append(path)
+        for folder in path.parents:
+            if folder == out or not folder.is_dir() or any(folder.iterdir()):
+                break
+            folder.rmdir()
+    return removed
+
+
+def _tasks(engine: Engine, recipe: Recipe, pipeline: Pipeline) -> list[Task]:
+    """Return the tasks in the order in which one thread should run them."""
+    tasks = []
+    for one in recipe.builds:
+        tasks += [_stage_task(engine, pipeline, stage, one) for stage in pipeline.stages]
+    for name in dict.fromkeys(one.target for one in recipe.builds):
+        together = [one for one in recipe.builds if one.target == name]
+        for gate in pipeline.gates:
+            needed = [
+                f"{one.label} {pipeline.maker[file]}" for one in together for file in gate.needs
+            ]
+            check = partial(_check, engine, gate, recipe.targets[name], together)
+            tasks.append(Task(f"{name} {gate.name}", check, tuple(dict.fromkeys(needed))))
+    return tasks
+
+
+def _stage_task(engine: Engine, pipeline: Pipeline, stage: Stage, one: Build) -> Task:
+    after = [f"{one.label} {pipeline.maker[file]}" for file in stage.reads]
+    after += [f"{one.target} {gate.name}" for gate in pipeline.gates if gate.before == stage.name]
+    return Task(
+        f"{one.label} {stage.name}", partial(_run, engine, stage, one), tuple(dict.fromkeys(after))
+    )
+
+
+def _run(engine: Engine, stage: Stage, one: Build) -> None:
+    engine.run(stage, one)
+    if any(name in FILES for name in stage.makes):
+        engine.write(stage, one)
+
+
+def _check(engine: Engine, gate: Gate, target: Target, together: Sequence[Build]) -> None:
+    models = [
+        ModelFiles(one.model, one.options, {name: engine.content(one, name) for name in gate.needs})
+        for one in together
+    ]
+    # The table names modules, as for stages.
+    cast("GateModule", import_module(gate.module)).check(target, models)
+
+
+@contextlib.contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Let one build at a time into a build folder; another waits."""
+    path = out / STATE_FOLDER / "lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    except OSError as error:
+        raise UserError(
+            f"cannot write here: {error.strerror}",
+            where=out.as_posix(),
+            fix="name another build folder with -B DIR",
+        ) from None
+    with file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,85 @@
+"""Which source files a module can reach by imports: their digests are in the key of a stage."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from dlbuild.base.digest import sha256
+
+
+@dataclass
+class CodeDigests:
+    """Digests of modules and of what they import, each file read once."""
+
+    _files: dict[str, tuple[str, tuple[str, ...]] | None] = field(default_factory=dict)
+
+    def reachable(self, module: str) -> Mapping[str, str]:
+        """Return the SHA-256 of each module that `module` can reach in its own package.
+
+        Imports inside functions count. Only modules of the same top package are followed; other
+        packages are in a key by their versions.
+        """
+        found: dict[str, str] = {}
+        waiting = [module]
+        while waiting:
+            name = waiting.pop()
+            if name in found:
+                continue
+            read = self._read(name)
+            if read is not None:
+                digest, imports = read
+                found[name] = digest
+                waiting += imports
+        return {name: found[name] for name in sorted(found)}
+
+    def _read(self, module: str) -> tuple[str, tuple[str, ...]] | None:
+        if module not in self._files:
+            path = _source_of(module)
+            if path is None:
+                self._files[module] = None
+            else:
+                content = path.read_bytes()
+                top = module.partition(".")[0]
+                imports = dict.fromkeys(
+                    name
+                    for imported in (module, *_imports(content))
+                    if imported.partition(".")[0] == top
+                    for name in _with_parents(imported)
+                )
+                self._files[module] = (sha256(content), tuple(imports))
+        return self._files[module]
+
+
+def _imports(content: bytes) -> Iterator[str]:
+    """Yield each name that an import statement may mean as a module."""
+    for node in ast.walk(ast.parse(content)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def _with_parents(module: str) -> Iterator[str]:
+    """Importing a.b.c runs a and a.b first."""
+    parts = module.split(".")
+    for count in range(1, len(parts) + 1):
+        yield ".".join(parts[:count])
+
+
+def _source_of(module: str) -> Path | None:
+    """Return the file of a module without importing it; None if there is no such module."""
+    package = Path(__file__).resolve().parent.parent
+    parts = module.split(".")
+    if parts[0] == package.name:
+        base = package.joinpath(*parts[1:])
+        for path in (base / "__init__.py", base.with_name(base.name + ".py")):
+            if path.is_file():
+                return path
+        return None
+    spec = find_spec(parts[0]) if len(parts) == 1 else None
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None

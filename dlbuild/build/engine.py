@@ -1,0 +1,187 @@
+"""Runs stages: finds each result by its key, or makes it, stores it and writes its files."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from dlbuild.base.digest import digest, sha256
+from dlbuild.base.errors import UserError
+from dlbuild.build.cache import Store, write_if_changed
+from dlbuild.build.explain import reasons
+from dlbuild.build.job import Job, Run
+from dlbuild.build.keys import KeyMaker, key_of
+from dlbuild.build.ledger import Ledger, Record
+from dlbuild.build.pipeline import FILES, Stage
+from dlbuild.build.recipe import Build
+
+_ATTEMPTS = 3
+
+
+class StageModule(Protocol):
+    """A module that a stage names. `files` is asked of a stage that sees the model's source."""
+
+    run: Run
+
+    def files(self, source: Path) -> Mapping[str, Path]:
+        """Return the external files of a model, by names without a path."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What is told of a stage that needed work. was_run: false if the store had its result."""
+
+    label: str
+    stage: str
+    seconds: float
+    was_run: bool
+
+
+@dataclass
+class Engine:
+    """One build of a recipe.
+
+    out: the build folder. report: called after each stage that needed work.
+    """
+
+    keys: KeyMaker
+    store: Store
+    ledger: Ledger
+    out: Path
+    report: Callable[[Finished], None]
+    outputs: dict[str, dict[str, str]] = field(default_factory=dict)
+    _locks: dict[str, threading.Lock] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, stage: Stage, build: Build) -> None:
+        """Bring the files of one stage of one build up to date; its inputs are so already."""
+        began = time.monotonic()
+        for _ in range(_ATTEMPTS):
+            sources = self.sources(stage, build)
+            parts = self.keys.parts(stage, build, self._digests(build), sources)
+            key = key_of(parts)
+            with self._lock(key):
+                found = self._stored(stage, key)
+                made = found or self._make(stage, build)
+                # A source that was edited while the stage read it: the result is of no version.
+                if sources != self.sources(stage, build):
+                    continue
+                if not found:
+                    self.store.keep_result(key, made)
+            break
+        else:
+            raise UserError("its files change while they are read", where=build.label)
+        self.outputs.setdefault(build.label, {}).update(made)
+        self._record(stage, build, parts, made, time.monotonic() - began, was_run=not found)
+
+    def write(self, stage: Stage, build: Build) -> None:
+        """Write the files of a stage into the build folder, if their content differs."""
+        written = self.ledger.written.setdefault(build.label, {})
+        for name in stage.makes:
+            digest = self.outputs[build.label].get(name)
+            if name in FILES and digest is not None:
+                path = path_of(self.out, build, name)
+                write_if_changed(path, self.content(build, name))
+                written[path.relative_to(self.out).as_posix()] = digest
+
+    def content(self, build: Build, name: str) -> bytes:
+        """Return the content of a file that a stage of this build made."""
+        content = self.store.get(self.outputs[build.label][name])
+        if content is None:
+            raise UserError(
+                f"the store lost '{name}' during the build",
+                where=build.label,
+                why="the disk is full, read-only or damaged",
+                fix="free some space and run again",
+            )
+        return content
+
+    def sources(self, stage: Stage, build: Build) -> Mapping[str, str]:
+        """Return digests of the model's own files, if the stage sees them."""
+        return {
+            name: sha256(_content(path)) for name, path in self.source_files(stage, build).items()
+        }
+
+    def source_files(self, stage: Stage, build: Build) -> Mapping[str, Path]:
+        """Return the model's own files, by names without a path; none unless the stage sees them.
+
+        Which external files a model has is kept in the store, so that the answer needs no parser.
+        """
+        if "source" not in stage.model:
+            return {}
+        source = self.keys.recipe.models[build.model].source
+        key = digest({"external files of": sha256(_content(source))})
+        known = self.store.result(key)
+        if known is None:
+            known = {name: name for name in _module(stage).files(source)}
+            self.store.keep_result(key, known)
+        return {source.name: source, **{name: source.parent / name for name in known}}
+
+    def _digests(self, build: Build) -> Mapping[str, str]:
+        return self.outputs.get(build.label, {})
+
+    def _stored(self, stage: Stage, key: str) -> Mapping[str, str] | None:
+        """Return a stored result if it is whole and each content is there undamaged."""
+        found = self.store.result(key)
+        if found is None or set(found) - set(stage.makes):
+            return None
+        return found if all(self.store.get(d) is not None for d in found.values()) else None
+
+    def _make(self, stage: Stage, build: Build) -> Mapping[str, str]:
+        inputs = {name: self.content(build, name) for name in stage.reads}
+        made = _module(stage).run(Job(self.keys.settings(stage, build), inputs))
+        assert set(made) <= set(stage.makes), f"{stage.name} made {sorted(made)}"
+        return {name: self.store.put(made[name]) for name in sorted(made)}
+
+    def _record(  # noqa: PLR0913 - all that a record is made of
+        self,
+        stage: Stage,
+        build: Build,
+        parts: Mapping[str, str],
+        made: Mapping[str, str],
+        seconds: float,
+        *,
+        was_run: bool,
+    ) -> None:
+        before = self.ledger.record(build.label, stage.name)
+        if before is not None and before.parts == parts and before.outputs == made and not was_run:
+            return
+        then = before.outputs if before else {}
+        changed = tuple(name for name in made if made[name] != then.get(name))
+        record = Record(
+            parts=parts,
+            outputs=made,
+            why=reasons(before, parts, self.store.get),
+            changed=changed,
+            build=self.ledger.number,
+            was_run=was_run,
+        )
+        self.ledger.set_record(build.label, stage.name, record)
+        self.report(Finished(build.label, stage.name, seconds, was_run))
+
+    def _lock(self, key: str) -> threading.Lock:
+        """Two builds that share a stage, such as parse for two targets, make it once."""
+        with self._guard:
+            return self._locks.setdefault(key, threading.Lock())
+
+
+def path_of(out: Path, build: Build, name: str) -> Path:
+    """Return where a file of a build is written."""
+    return out / build.target / build.model / FILES[name].format(model=build.model)
+
+
+def _module(stage: Stage) -> StageModule:
+    # The table names modules, so that only stages that have to run are imported.
+    return cast("StageModule", import_module(stage.module))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read it: {error.strerror}", where=path.as_posix()) from None

@@ -1,0 +1,110 @@
+"""Says in words why a stage had to be made anew: which of the things in its key changed."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+
+from dlbuild.build.ledger import Record
+
+Content = Callable[[str], bytes | None]
+"""From a digest to a content of the store, if it is still there."""
+
+_INPUTS = {
+    "graph": "the structure of the model",
+    "weights": "the weights",
+    "profile": "the profile",
+    "tiles": "the tile plan",
+    "schedule": "the schedule",
+    "header": "the header",
+    "source": "the C source",
+    "weights_header": "the header of the weight tables",
+    "weights_source": "the weight tables",
+    "object": "the object of the C source",
+    "weights_object": "the object of the weight tables",
+    "archive": "the archive",
+}
+
+
+def reasons(before: Record | None, parts: Mapping[str, str], content: Content) -> tuple[str, ...]:
+    """Return why a key differs from that of a record, one sentence for each cause."""
+    if before is None:
+        return ("it was not made before",)
+    then = before.parts
+    found = [
+        sentence
+        for name in sorted({*then, *parts})
+        if then.get(name) != parts.get(name)
+        for sentence in _sentences(name, then.get(name), parts.get(name), content)
+    ]
+    return tuple(_grouped(found)) or ("its result was no longer in the store",)
+
+
+def outcome(record: Record) -> str:
+    """Return what came of it: which files changed, or that none did."""
+    names = [_INPUTS.get(name, name).removeprefix("the ") for name in record.changed]
+    kept = [
+        _INPUTS.get(name, name).removeprefix("the ")
+        for name in record.outputs
+        if name not in record.changed
+    ]
+    if not names:
+        return "same result as before, so nothing after it had to run for it"
+    changed = f"{_listed(names)} changed"
+    return f"{changed}, {_listed(kept)} did not" if kept else changed
+
+
+def _sentences(name: str, then: str | None, now: str | None, content: Content) -> Iterator[str]:
+    kind, _, what = name.partition(" ")
+    match kind:
+        case "input":
+            yield f"{_INPUTS.get(what, what)} changed"
+            if what == "graph" and then and now:
+                yield from fact_changes(content(then), content(now))
+        case "source":
+            yield f"{what} {_change(then, now)}"
+        case "file":
+            noun = "template" if what.startswith("templates/") else "rule"
+            yield f"{noun} {what.partition('/')[2]} {_change(then, now)}"
+        case "code":
+            yield "dlbuild's own code changed"
+        case "library":
+            yield f"{what} changed from {then} to {now}"
+        case "program":
+            yield f"the program {what} {_change(then, now)}"
+        case "option" | "setting" | "target":
+            yield f"{kind} {what} changed from {then} to {now}"
+        case "python":
+            yield f"Python changed from {then} to {now}"
+        case _:
+            yield f"the {name} changed"
+
+
+def _change(then: str | None, now: str | None) -> str:
+    if then is None:
+        return "is new"
+    return "is gone" if now is None else "changed"
+
+
+def _grouped(sentences: list[str]) -> Iterator[str]:
+    """Say a thing once, in the order found."""
+    yield from dict.fromkeys(sentences)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def fact_changes(then: bytes | None, now: bytes | None) -> Iterator[str]:
+    """Name the structural facts that came or went between two graphs."""
+    if then is None or now is None:
+        return
+    old, new = (_facts(graph) for graph in (then, now))
+    yield from (f"no longer a fact: {fact}" for fact in old if fact not in new)
+    yield from (f"new fact: {fact}" for fact in new if fact not in old)
+
+
+def _facts(graph: bytes) -> list[str]:
+    try:
+        facts = json.loads(graph).get("facts", [])
+        return [f"{fact['kind']}({', '.join(fact['tensors'])})" for fact in facts]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []

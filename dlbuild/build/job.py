@@ -1,0 +1,44 @@
+"""What a stage is given: bytes by name, and only those settings that are in its key."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlbuild.ir.target import Options, Target
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the recipe says of one build. Fields that a stage does not declare have their defaults.
+
+    model: the name, which is the C prefix too. source: the .onnx file; folders: where rules and
+    templates are, packs first. Neither path may reach a result.
+    """
+
+    model: str
+    source: Path = Path()
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    target: Target = field(default_factory=lambda: Target(""))
+    options: Options = field(default_factory=Options)
+    folders: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a stage. inputs: content of the files that it reads, by their names."""
+
+    settings: Settings
+    inputs: Mapping[str, bytes]
+
+
+Run = Callable[[Job], Mapping[str, bytes]]
+"""A stage: the files that it makes, by their names. Same job, same bytes."""
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """What a gate sees of one model."""
+
+    model: str
+    options: Options
+    files: Mapping[str, bytes]

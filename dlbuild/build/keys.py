@@ -1,0 +1,125 @@
+"""The key of a stage: every thing that can change its result, by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from sys import version_info
+
+from dlbuild.base.digest import canonical_json, digest, sha256
+from dlbuild.base.paths import builtin_folder
+from dlbuild.build.code import CodeDigests
+from dlbuild.build.job import Settings
+from dlbuild.build.pipeline import Stage
+from dlbuild.build.recipe import Build, Recipe
+from dlbuild.ir.target import Options, Target
+
+Identify = Callable[[str], str]
+"""From a command (`cc`) to the text that tells one version of it from another."""
+
+
+@dataclass(frozen=True)
+class KeyMaker:
+    """Makes the parts of keys; reads each rule, template and source file once."""
+
+    recipe: Recipe
+    identify: Identify
+    code: CodeDigests = field(default_factory=CodeDigests)
+
+    def settings(self, stage: Stage, build: Build) -> Settings:
+        """Return only what the stage declares, all else at its default."""
+        model, target = self.recipe.models[build.model], self.recipe.targets[build.target]
+        return replace(
+            Settings(build.model),
+            **{name: getattr(model, name) for name in stage.model},
+            target=replace(Target(""), **{name: getattr(target, name) for name in stage.target}),
+            options=replace(
+                Options(), **{name: getattr(build.options, name) for name in stage.options}
+            ),
+            folders=self.recipe.folders if stage.folders else (),
+        )
+
+    def parts(
+        self, stage: Stage, build: Build, inputs: Mapping[str, str], sources: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return all that the stage depends on.
+
+        Args:
+            stage: the stage.
+            build: one model for one target.
+            inputs: digests of the files that it reads.
+            sources: digests of the model's own files, by names without a path.
+        """
+        settings = self.settings(stage, build)
+        found = {
+            "stage": f"{stage.name} {stage.version}",
+            "model": build.model,
+            "python": f"{version_info.major}.{version_info.minor}",
+        }
+        found |= {
+            f"code {name}": value for name, value in self.code.reachable(stage.module).items()
+        }
+        found |= {f"library {name}": _version(name) for name in stage.libraries}
+        found |= {f"option {name}": _text(settings.options, name) for name in stage.options}
+        found |= {f"target {name}": _text(settings.target, name) for name in stage.target}
+        found |= {
+            f"setting {name}": _text(settings, name) for name in stage.model if name != "source"
+        }
+        for folder in stage.folders:
+            found |= self.folder_digests[folder]
+        for program in stage.programs:
+            command: str = getattr(settings.target.toolchain, program)
+            found[f"program {command}"] = sha256(self.identify(command).encode())
+        found |= {f"input {name}": inputs[name] for name in stage.reads}
+        return found | {f"source {name}": value for name, value in sources.items()}
+
+    @cached_property
+    def folder_digests(self) -> Mapping[str, Mapping[str, str]]:
+        """Digests of rules and templates; names say the pack by its number, never by its path."""
+        found: dict[str, dict[str, str]] = {"rules/ops": {}, "templates": {}}
+        for number, folder in enumerate(self.recipe.folders, start=1):
+            pack = "" if folder == builtin_folder() else f" of pack {number}"
+            for kind, digests in found.items():
+                for path in files_under(folder / kind):
+                    name = path.relative_to(folder).as_posix()
+                    digests[f"file {name}{pack}"] = sha256(path.read_bytes())
+        return found
+
+
+def key_of(parts: Mapping[str, str]) -> str:
+    """Return the key: the SHA-256 of all parts."""
+    return digest(dict(parts))
+
+
+def files_under(folder: Path) -> list[Path]:
+    """Return the files of a folder and those inside it, hidden ones and byte code left out."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(
+            part.startswith((".", "__pycache__")) for part in path.relative_to(folder).parts
+        )
+    )
+
+
+def _text(owner: Settings | Target | Options, name: str) -> str:
+    """Return a field as short canonical JSON."""
+    value: object = getattr(owner, name)
+    plain = asdict(_Box(value))["value"]
+    return canonical_json(plain).decode()
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Lets `asdict` turn a field of any type into lists, tables and numbers."""
+
+    value: object
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "absent"

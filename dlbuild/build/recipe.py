@@ -1,0 +1,289 @@
+"""dlbuild.yaml, read and resolved: models, targets, and the builds with all their options."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlbuild.base.errors import UserError
+from dlbuild.base.paths import builtin_folder
+from dlbuild.base.spelling import suggestion
+from dlbuild.base.yamlsrc import (
+    Items,
+    Node,
+    Scalar,
+    Table,
+    integer,
+    items,
+    number,
+    read_file,
+    table,
+    word,
+)
+from dlbuild.build.options import options_with, read_override
+from dlbuild.build.schema import INCLUDED, OPTION_KEYS, PROJECT
+from dlbuild.build.targets import TargetBook, TargetTable, read_target_files, target_files
+from dlbuild.ir.target import Options, Target
+
+PROJECT_FILE = "dlbuild.yaml"
+_SECTIONS = ("models", "targets", "builds", "packs")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far outputs may be from the reference; None = the default of the dtype."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    lsb: int | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """One network: its files and what the user says of its tensors."""
+
+    name: str
+    source: Path
+    shapes: Mapping[str, tuple[int, ...]]
+    samples: Path | None
+    tolerance: Tolerance
+
+
+@dataclass(frozen=True)
+class Build:
+    """One model for one target. where: the line that asks for it, if there is one."""
+
+    model: str
+    target: str
+    options: Options
+
+    @property
+    def label(self) -> str:
+        """`model@target`, as status lines and errors say it."""
+        return f"{self.model}@{self.target}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that dlbuild.yaml asks for.
+
+    packs: rule folders before the built-in one, in order. files: every YAML file that was read
+    or would be if it existed in a pack, for the no-op check.
+    """
+
+    models: Mapping[str, Model]
+    targets: Mapping[str, Target]
+    builds: tuple[Build, ...]
+    packs: tuple[Path, ...]
+    files: tuple[Path, ...]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Folders with rules, templates and targets: packs first, the built-in one last."""
+        return (*self.packs, builtin_folder())
+
+
+@dataclass
+class _Sections:
+    """What the files say, merged, each entry still a node with the folder of its paths."""
+
+    models: dict[str, tuple[Scalar, Table, Path]]
+    targets: dict[str, tuple[Scalar, Table]]
+    builds: list[Table]
+    packs: list[tuple[Scalar, Path]]
+    files: list[Path]
+
+
+def read_recipe(file: Path = Path(PROJECT_FILE), overrides: Sequence[str] = ()) -> Recipe:
+    """Read dlbuild.yaml and what it includes.
+
+    Args:
+        file: the file; paths in it are relative to its folder.
+        overrides: `key=value` of the command line; they win over every build's options.
+
+    Raises:
+        UserError: with file, line and caret.
+    """
+    if not file.is_file():
+        raise UserError(
+            "there is no such file",
+            where=file.as_posix(),
+            fix="run dlbuild where it is, or name the folder with -C DIR",
+            exit_code=2,
+        )
+    found = _Sections({}, {}, [], [], [])
+    _read_sections(file, found, ())
+    packs = tuple(_pack(node, folder) for node, folder in found.packs)
+    files = target_files((*packs, builtin_folder()))
+    built_in = read_target_files(files, _cited)
+    own = {
+        name: TargetTable(entries, key.source.name)
+        for name, (key, entries) in found.targets.items()
+    }
+    book = TargetBook(own, built_in)
+    extra = [read_override(text) for text in overrides]
+    models = {name: _model(name, node, folder) for name, (_, node, folder) in found.models.items()}
+    resolver = _Resolver(found, book, extra)
+    builds = resolver.builds()
+    names = tuple(dict.fromkeys((*own, *(build.target for build in builds))))
+    return Recipe(
+        models=models,
+        targets={name: book.resolve(name).target for name in names},
+        builds=builds,
+        packs=packs,
+        files=(*found.files, *files),
+    )
+
+
+def _cited(path: Path) -> str:
+    """Cite built-in files from their folder on, so that no message depends on the installation."""
+    base = builtin_folder()
+    return path.relative_to(base).as_posix() if path.is_relative_to(base) else path.as_posix()
+
+
+def _read_sections(file: Path, found: _Sections, path: tuple[Path, ...]) -> None:
+    """Read one file and, before it, those that it includes."""
+    name = file.as_posix()
+    node = read_file(file, name)
+    if node is None:
+        raise UserError("the file is empty", where=name, fix="begin with version: 1", exit_code=2)
+    (INCLUDED if path else PROJECT).check(node, name)
+    entries = table(node, name)
+    found.files.append(file)
+    for item in _items(entries.get("include")):
+        included = file.parent / word(item, "'include'")
+        if included in (*path, file):
+            raise item.error("this file includes itself")
+        if not included.is_file():
+            raise item.error(f"there is no file '{included.as_posix()}'")
+        _read_sections(included, found, (*path, file))
+    for key, mark, value in _named(entries.get("models")):
+        if key in found.models:
+            raise _twice("model", mark, found.models[key][0])
+        found.models[key] = (mark, value, file.parent)
+    for key, mark, value in _named(entries.get("targets")):
+        if key in found.targets:
+            raise _twice("target", mark, found.targets[key][0])
+        found.targets[key] = (mark, value)
+    found.builds += [table(item, "a build") for item in _items(entries.get("builds"))]
+    found.packs += [
+        (item, file.parent) for item in _items(entries.get("packs")) if isinstance(item, Scalar)
+    ]
+
+
+def _twice(noun: str, mark: Scalar, first: Scalar) -> UserError:
+    return mark.error(f"the {noun} '{mark.text}' is given twice", why=f"first at {first.where}")
+
+
+def _items(node: Node | None) -> Items | tuple[()]:
+    return () if node is None else items(node, "a list")
+
+
+def _named(node: Node | None) -> list[tuple[str, Scalar, Table]]:
+    if node is None:
+        return []
+    entries = table(node, "a table")
+    return [(name, mark, table(entries[name], name)) for name, mark in entries.keys.items()]
+
+
+def _pack(node: Scalar, folder: Path) -> Path:
+    path = folder / node.text
+    if not (path / "rules").is_dir():
+        what = "has no folder 'rules'" if path.is_dir() else "does not exist"
+        raise node.error(f"the pack '{path.as_posix()}' {what}")
+    return path
+
+
+def _model(name: str, entries: Table, folder: Path) -> Model:
+    source = entries["source"]
+    path = folder / word(source, "'source'")
+    if not path.is_file():
+        raise source.error(f"there is no file '{path.as_posix()}'")
+    samples = entries.get("samples")
+    samples_path = folder / word(samples, "'samples'") if samples is not None else None
+    if samples is not None and samples_path is not None and not samples_path.is_file():
+        raise samples.error(f"there is no file '{samples_path.as_posix()}'")
+    shapes = entries.get("shapes")
+    bound = table(shapes, "'shapes'") if shapes is not None else None
+    return Model(
+        name=name,
+        source=path,
+        shapes={
+            tensor: tuple(integer(size, tensor) for size in items(bound[tensor], tensor))
+            for tensor in bound or ()
+            if bound is not None
+        },
+        samples=samples_path,
+        tolerance=_tolerance(entries.get("tolerance")),
+    )
+
+
+def _tolerance(node: Node | None) -> Tolerance:
+    if node is None:
+        return Tolerance()
+    entries = table(node, "'tolerance'")
+    rtol, atol, lsb = entries.get("rtol"), entries.get("atol"), entries.get("lsb")
+    return Tolerance(
+        None if rtol is None else number(rtol, "'rtol'"),
+        None if atol is None else number(atol, "'atol'"),
+        None if lsb is None else integer(lsb, "'lsb'"),
+    )
+
+
+@dataclass(frozen=True)
+class _Resolver:
+    """Turns `builds` into builds. overrides: options that win over all."""
+
+    found: _Sections
+    book: TargetBook
+    overrides: Sequence[tuple[str, Node]]
+
+    def builds(self) -> tuple[Build, ...]:
+        """Return all builds in the order of the file; without `builds`, every model and target."""
+        if not self.found.models:
+            raise UserError("no model is given", where=PROJECT_FILE, fix="add models:", exit_code=2)
+        made: dict[tuple[str, str], tuple[Build, Node]] = {}
+        for entry in self.found.builds:
+            for build, node in self._of_entry(entry):
+                if (build.model, build.target) in made:
+                    first = made[build.model, build.target][1]
+                    raise node.error(f"{build.label} is built twice", why=f"first at {first.where}")
+                made[build.model, build.target] = (build, node)
+        if self.found.builds:
+            return tuple(build for build, _ in made.values())
+        targets = tuple(self.found.targets) or ("host",)
+        return tuple(self._build(m, t, None) for m in self.found.models for t in targets)
+
+    def _of_entry(self, entry: Table) -> list[tuple[Build, Node]]:
+        model_node = entry["model"]
+        model = word(model_node, "'model'")
+        if model not in self.found.models:
+            raise model_node.error(
+                f"there is no model '{model}'", fix=suggestion(model, self.found.models)
+            )
+        asked = entry.get("target")
+        if asked is None:
+            names: list[tuple[str, Node]] = [
+                (name, entry) for name in tuple(self.found.targets) or ("host",)
+            ]
+        else:
+            several = asked.items if isinstance(asked, Items) else (asked,)
+            names = [(word(node, "'target'"), node) for node in several]
+        for target, node in names:
+            if target not in self.book.names:
+                raise node.error(
+                    f"there is no target '{target}'", fix=suggestion(target, self.book.names)
+                )
+        return [(self._build(model, target, entry), node) for target, node in names]
+
+    def _build(self, model: str, target: str, entry: Table | None) -> Build:
+        resolved = self.book.resolve(target)
+        exact = "fpu" in resolved.target.features
+        options = replace(Options(), requantize="exact" if exact else "fixed")
+        model_table = self.found.models[model][1]
+        levels: list[Mapping[str, Node]] = [resolved.options, model_table.values]
+        levels += [entry.values] if entry is not None else []
+        for level in (*levels, dict(self.overrides)):
+            for key, node in level.items():
+                if key in OPTION_KEYS:
+                    options = options_with(options, key, node)
+        return Build(model, target, options)

@@ -1,0 +1,228 @@
+"""Every key of dlbuild.yaml, once: the reader checks by it and editors get their schema."""
+
+from dataclasses import replace
+
+from dlbuild.base.units import CLOCK, COST, RATE, SIZE, TIME
+from dlbuild.build.kinds import (
+    Choice,
+    Flag,
+    Key,
+    ListOf,
+    MapOf,
+    Quantity,
+    Real,
+    Record,
+    Schema,
+    Text,
+    Whole,
+)
+from dlbuild.ir.dtype import DTYPES
+
+_NAME = "[a-z][a-z0-9_]*"
+_NAME_LIKE = "small letters, digits and _, a letter first"
+_FILE = Text()
+
+OPTIMIZE = Key("optimize", Choice(("speed", "ram", "size")), "What to prefer; speed by default.")
+REQUANTIZE = Key(
+    "requantize",
+    Choice(("exact", "fixed")),
+    "exact: the ONNX formula to the bit. fixed: integers only, at most 1 LSB per layer. "
+    "Default: exact on targets with an fpu, else fixed.",
+)
+SCHEDULE = Key(
+    "schedule",
+    Choice(("auto",), later=("round_robin", "list", "split")),
+    "How kernels are dealt to cores; auto by default.",
+)
+PROFILE = Key("profile", _FILE, "A committed measurement file.", later=True)
+
+_BUFFER = ("caller", "arena")
+_OF_BUILDS = (
+    OPTIMIZE,
+    REQUANTIZE,
+    Key(
+        "layout",
+        MapOf(Choice(("onnx", "nhwc")), "tensor"),
+        "Order of an interface tensor's axes in memory; onnx by default.",
+    ),
+    Key(
+        "input",
+        Choice(_BUFFER, later=("streamed", "external")),
+        "Who owns the input buffers; caller by default.",
+    ),
+    Key("output", Choice(_BUFFER), "Who owns the output buffers; caller by default."),
+    Key(
+        "max_recompute",
+        Real(only=1.0),
+        "MACs executed / MACs of the model that strips may cost; 1.0 by default.",
+    ),
+    Key(
+        "arena",
+        Choice(("static", "caller")),
+        "static: one instance. caller: the caller passes the arena, so runs are reentrant.",
+    ),
+    Key("share", Text(), "Group of models that never run at once; they share one arena budget."),
+    Key(
+        "weights",
+        Choice(("auto", "braces", "string", "incbin")),
+        "Form of the weight tables; auto is the fastest to compile without a warning.",
+    ),
+    Key(
+        "fold_constant_channels",
+        Flag(only=False),
+        "Drop channels whose weights are all zero; false by default.",
+    ),
+    Key("hook", Flag(), "true: call <model>_hook between steps; false by default."),
+)
+
+BUILD = Record(
+    (
+        Key("model", Text(_NAME, _NAME_LIKE), "A name of `models`.", required=True),
+        Key(
+            "target",
+            ListOf(Text(), or_one=True),
+            "A name of `targets` or a built-in target, or a list of them; all by default.",
+        ),
+        *_OF_BUILDS,
+        SCHEDULE,
+        PROFILE,
+    )
+)
+
+MODEL = Record(
+    (
+        Key("source", _FILE, "The .onnx file.", required=True),
+        Key("shapes", MapOf(ListOf(Whole(0)), "tensor"), "Extents of inputs: {tensor: [dims]}."),
+        Key("samples", _FILE, "An .npz with inputs, and expected outputs, for verify."),
+        Key(
+            "tolerance",
+            Record(
+                (
+                    Key("rtol", Real(), "Relative tolerance of floats."),
+                    Key("atol", Real(), "Absolute tolerance of floats."),
+                    Key("lsb", Whole(0), "Greatest difference of integers."),
+                )
+            ),
+            "How far outputs may be from the reference.",
+        ),
+        Key("state", MapOf(Text(), "output"), "{output: input} carried between runs.", later=True),
+        *_OF_BUILDS,
+    )
+)
+
+MEMORY = Record(
+    (
+        Key("size", Quantity(SIZE), "Budget."),
+        Key("align", Quantity(SIZE), "Alignment of what is placed there; 4 B by default."),
+        Key("section", Text(), "Linker section of the arena or the weights."),
+        Key(
+            "holds",
+            ListOf(Choice(("arena", "weights"))),
+            "What may be placed there.",
+        ),
+        Key(
+            "copy",
+            Record(
+                (
+                    Key("setup", Quantity(TIME), "Cost of starting a transfer."),
+                    Key("rate", Quantity(RATE), "Speed of a transfer."),
+                )
+            ),
+            "What a copy into it costs.",
+            later=True,
+        ),
+        Key("executes", Flag(only=False), "Whether code can run there; false by default."),
+    ),
+    short=Quantity(SIZE),
+)
+
+TOOLCHAIN = Record(
+    (
+        Key("cc", Text(), "The C compiler."),
+        Key("ar", Text(), "The archiver."),
+        Key("size", Text(), "The size command."),
+        Key("cflags", ListOf(Text()), "Flags after dlbuild's own."),
+    )
+)
+
+TARGET = Record(
+    (
+        Key("extends", Text(), "A built-in target, or another one of this file."),
+        Key("summary", Text(), "What it is, in a line."),
+        Key("memories", MapOf(MEMORY, "memory"), "Budgets, nearest to the core first."),
+        Key("stack", Quantity(SIZE), "Budget of the stack, counted in its memory."),
+        Key("clock", Quantity(CLOCK), "Clock of the core."),
+        Key(
+            "dma",
+            Record(
+                (
+                    Key("channels", Whole(1), "Number of channels."),
+                    Key("align", Quantity(SIZE), "Alignment of transfers."),
+                    Key("two_dimensional", Flag(), "Whether it copies rows with a pitch."),
+                )
+            ),
+            "The copy engine; absent = the core copies.",
+            later=True,
+        ),
+        Key(
+            "resources",
+            Record(
+                (
+                    Key("cores", Whole(1, only=1), "Number of cores."),
+                    Key("threads", Whole(1), "Number of threads.", later=True),
+                    Key("pes", Whole(1), "Number of processing elements.", later=True),
+                )
+            ),
+            "What computes; {cores: 1} by default.",
+        ),
+        Key(
+            "clusters",
+            ListOf(MapOf(Text(), "cluster")),
+            "Groups of cores with memories of their own.",
+            later=True,
+        ),
+        Key("features", ListOf(Text()), "fpu, dsp, mve, avx2 and so on: variants ask for them."),
+        Key(
+            "cycles",
+            MapOf(Quantity(COST), "dtype", "|".join(sorted(DTYPES)), "a dtype such as int8"),
+            "Cycles per MAC for each dtype.",
+        ),
+        Key("toolchain", TOOLCHAIN, "Commands that make objects."),
+        Key("runner", Text(), "Command that runs {elf} in {work}, for verify."),
+        OPTIMIZE,
+        REQUANTIZE,
+        SCHEDULE,
+        PROFILE,
+    )
+)
+
+PROJECT = Record(
+    (
+        Key("version", Whole(1, only=1), "Always 1.", required=True),
+        Key("packs", ListOf(_FILE), "Folders with more rules, templates and targets."),
+        Key("include", ListOf(_FILE), "YAML files merged first."),
+        Key("models", MapOf(MODEL, "model", _NAME, _NAME_LIKE), "The networks."),
+        Key(
+            "targets",
+            MapOf(TARGET, "target", r"[A-Za-z0-9][A-Za-z0-9_.-]*", "letters, digits, - and _"),
+            "The chips.",
+        ),
+        Key("builds", ListOf(BUILD), "Which model for which target; all by default."),
+    )
+)
+
+
+INCLUDED = Record(tuple(replace(key, required=False) for key in PROJECT.keys))
+"""A file that dlbuild.yaml includes: the same keys, `version` may be left out."""
+
+OPTION_KEYS = (*(key.name for key in _OF_BUILDS), SCHEDULE.name)
+"""The keys that are options of a build, at whatever level they stand."""
+
+
+def json_schema() -> Schema:
+    """Return the JSON Schema (draft-07) of dlbuild.yaml."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "dlbuild.yaml",
+        **PROJECT.schema(),
+    }

@@ -1,0 +1,183 @@
+"""Targets: built-in and pack files, those of dlbuild.yaml, and `extends` resolved."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlbuild.base.spelling import suggestion
+from dlbuild.base.units import CLOCK, COST, SIZE, read_quantity, whole
+from dlbuild.base.yamlsrc import (
+    Node,
+    Scalar,
+    Table,
+    items,
+    read_file,
+    table,
+    word,
+)
+from dlbuild.build.schema import OPTION_KEYS, TARGET
+from dlbuild.ir.target import Memory, Target, Toolchain
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """One target as YAML says it. origin: the folder or file that has it."""
+
+    entries: Table
+    origin: str
+
+
+@dataclass(frozen=True)
+class ResolvedTarget:
+    """A target and those of its keys that are options: `optimize`, `requantize`, `schedule`."""
+
+    target: Target
+    options: Mapping[str, Node]
+
+
+def target_files(folders: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the target files of the built-in folder and the packs; earlier folders win."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted((folder / "rules" / "targets").glob("*.yaml")):
+            found.setdefault(path.stem, path)
+    return tuple(found[name] for name in sorted(found))
+
+
+def read_target_files(
+    files: tuple[Path, ...], name_of: Callable[[Path], str]
+) -> Mapping[str, TargetTable]:
+    """Read and check target files. name_of: how errors cite a file."""
+    found = {}
+    for path in files:
+        node = read_file(path, name_of(path))
+        if node is not None:
+            owner = f"target '{path.stem}'"
+            TARGET.check(node, owner)
+            found[path.stem] = TargetTable(table(node, owner), name_of(path))
+    return found
+
+
+@dataclass(frozen=True)
+class TargetBook:
+    """All targets by name: `own` of dlbuild.yaml, and `built_in` ones (packs included)."""
+
+    own: Mapping[str, TargetTable]
+    built_in: Mapping[str, TargetTable]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a build may ask for."""
+        return tuple(sorted({*self.own, *self.built_in}))
+
+    def resolve(self, name: str) -> ResolvedTarget:
+        """Return a target with everything that it extends filled in.
+
+        Raises:
+            UserError: `extends` names nothing, or leads back to itself.
+        """
+        resolved = self._resolve(name, (), is_own=name in self.own)
+        features = tuple(sorted(set(resolved.target.features)))
+        return ResolvedTarget(
+            replace(resolved.target, name=name, features=features), resolved.options
+        )
+
+    def _resolve(
+        self, name: str, path: tuple[tuple[str, bool], ...], *, is_own: bool
+    ) -> ResolvedTarget:
+        entries = (self.own if is_own else self.built_in)[name].entries
+        parent = entries.get("extends")
+        if parent is None:
+            return _apply(entries, ResolvedTarget(Target(name), {}))
+        wanted = word(parent, "'extends'")
+        # A target of dlbuild.yaml may extend the built-in one of its own name.
+        to_own = is_own and wanted != name and wanted in self.own
+        if not to_own and (wanted not in self.built_in or (wanted == name and not is_own)):
+            known = {*(self.own if is_own else ()), *self.built_in} - {name}
+            raise parent.error(f"there is no target '{wanted}'", fix=suggestion(wanted, known))
+        path = (*path, (name, is_own))
+        if (wanted, to_own) in path:
+            chain = " -> ".join((*(step for step, _ in path), wanted))
+            raise parent.error(f"'extends' leads back: {chain}")
+        return _apply(entries, self._resolve(wanted, path, is_own=to_own))
+
+
+def _apply(entries: Table, base: ResolvedTarget) -> ResolvedTarget:
+    """Lay the keys of one table over what it extends."""
+    target = base.target
+    options = {k: node for k, node in entries.values.items() if k in OPTION_KEYS}
+    for key in entries:
+        node = entries[key]
+        match key:
+            case "memories":
+                target = replace(target, memories=_memories(node, target.memories))
+            case "stack":
+                target = replace(target, stack_bytes=whole(word(node, key), SIZE))
+            case "clock":
+                target = replace(target, clock_hz=whole(word(node, key), CLOCK))
+            case "features":
+                target = replace(target, features=_words(node))
+            case "cycles":
+                costs = table(node, key)
+                ours = {d: read_quantity(word(costs[d], d), COST) for d in costs}
+                merged = {**target.cycles, **ours}
+                target = replace(target, cycles={d: merged[d] for d in sorted(merged)})
+            case "toolchain":
+                target = replace(target, toolchain=_toolchain(table(node, key), target.toolchain))
+            case "runner":
+                target = replace(target, runner=word(node, key))
+            case _:
+                pass  # options below; extends is done, summary is for people
+    return ResolvedTarget(target, {**base.options, **options})
+
+
+def _words(node: Node) -> tuple[str, ...]:
+    return tuple(word(item, "a list item") for item in items(node, "a list"))
+
+
+def _memories(node: Node, base: tuple[Memory, ...]) -> tuple[Memory, ...]:
+    """Override memories of the same name where they stand; new ones follow in their order."""
+    entries = table(node, "memories")
+    ours = dict(zip(entries, (_memory(name, entries[name]) for name in entries), strict=True))
+    kept = {memory.name: memory for memory in base}
+    merged = {**kept, **{name: make(kept.get(name)) for name, make in ours.items()}}
+    return tuple(merged.values())
+
+
+def _memory(name: str, node: Node) -> Callable[[Memory | None], Memory]:
+    """Return what lays this entry over the memory of the same name."""
+
+    def lay(base: Memory | None) -> Memory:
+        memory = base or Memory(name)
+        if isinstance(node, Scalar):
+            return replace(memory, size_bytes=whole(node.text, SIZE))
+        entries = table(node, name)
+        for key in entries:
+            value = entries[key]
+            match key:
+                case "size":
+                    memory = replace(memory, size_bytes=whole(word(value, key), SIZE))
+                case "align":
+                    memory = replace(memory, align_bytes=whole(word(value, key), SIZE))
+                case "section":
+                    memory = replace(memory, section=word(value, key))
+                case "holds":
+                    memory = replace(memory, holds=_words(value))
+                case _:
+                    pass  # refused by the key table
+        return memory
+
+    return lay
+
+
+def _toolchain(entries: Table, base: Toolchain) -> Toolchain:
+    """Commands replace those of the base; flags come after its flags."""
+    words = {key: word(entries[key], key) for key in ("cc", "ar", "size") if key in entries}
+    flags = entries.get("cflags")
+    more = _words(flags) if flags is not None else ()
+    return Toolchain(
+        cc=words.get("cc", base.cc),
+        ar=words.get("ar", base.ar),
+        size=words.get("size", base.size),
+        cflags=(*base.cflags, *more),
+    )
