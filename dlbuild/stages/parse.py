@@ -1,0 +1,171 @@
+"""The first stage: an ONNX file becomes a graph, and the numbers of its constants.
+
+The graph is the structure. It depends on the numbers only through what `Graph.values` and
+`Graph.facts` repeat, so a model with other weights gives the same graph.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from dlbuild.base.errors import UserError
+from dlbuild.ir.graph import Fact, Graph, Op, Value
+from dlbuild.ir.weights import Array
+from dlbuild.stages.parse_file import inputs_of, load_external, read_model
+from dlbuild.stages.parse_graph import draft_of
+from dlbuild.stages.rewrites.batchnorm import fold_batch_normalization
+from dlbuild.stages.rewrites.draft import Book, Draft, Node
+from dlbuild.stages.rewrites.gemm import join_bias
+from dlbuild.stages.rewrites.grid import scalar_parameters
+from dlbuild.stages.rewrites.identities import drop_identities, name_outputs
+from dlbuild.stages.rewrites.infer import infer
+from dlbuild.stages.rewrites.interface import note_interface
+from dlbuild.stages.rewrites.pads import merge_pads
+from dlbuild.stages.rewrites.qdq_fuse import fuse
+from dlbuild.stages.rewrites.qdq_move import move_to_integers
+
+__all__ = ["Parsed", "inputs_of", "parse"]
+
+INTEGER_WEIGHTS = frozenset({"DequantizeLinear"})
+"""Not folded before the fusion to integers has seen them."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A model in two parts: structure, and the numbers of its constants."""
+
+    graph: Graph
+    weights: Mapping[str, Array]
+
+
+def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: Book, name: str) -> Parsed:
+    """Read a model.
+
+    Args:
+        source: the ONNX file; external data lies in its folder.
+        shapes: extents of inputs, as the recipe binds them.
+        book: rules; they say which operators exist and which inputs are structure.
+        name: the model's name in the recipe.
+
+    Raises:
+        UserError: the file, a name, a shape or an operator is at fault.
+    """
+    model = read_model(source)
+    load_external(model, source)
+    try:
+        draft = draft_of(model, source, shapes)
+    except UnicodeDecodeError:
+        raise UserError("a name in the model is not UTF-8 text", where=str(source)) from None
+    rewrite(draft, book)
+    return finish(draft, book, name)
+
+
+def rewrite(draft: Draft, book: Book) -> None:
+    """Apply the passes in their order."""
+    infer(draft, book, keep=INTEGER_WEIGHTS)
+    name_outputs(draft)
+    draft.drop_dead()
+    drop_identities(draft)
+    fold_batch_normalization(draft)
+    join_bias(draft)
+    merge_pads(draft)
+    scalar_parameters(draft)
+    note_interface(draft)
+    move_to_integers(draft)
+    drop_identities(draft)
+    draft.drop_dead()
+    fuse(draft, book)
+    infer(draft, book, keep=frozenset())
+    fold_batch_normalization(draft)
+    merge_pads(draft)
+    drop_identities(draft)
+    draft.drop_dead()
+
+
+def finish(draft: Draft, book: Book, name: str) -> Parsed:
+    """Make the graph of a draft whose passes are done."""
+    ops = tuple(op_of(draft, node, label) for node, label in named(draft))
+    constants = sorted(draft.constants)
+    used = dict.fromkeys([*draft.inputs, *draft.outputs])
+    for op in ops:
+        used |= dict.fromkeys(filter(None, (*op.inputs, *op.outputs)))
+    used |= dict.fromkeys(constants)
+    graph = Graph(
+        name,
+        tuple(draft.inputs),
+        tuple(draft.outputs),
+        tuple(draft.tensors[tensor] for tensor in used),
+        ops,
+        tuple(constants),
+        values_of(draft, ops, book),
+        facts_of(draft, ops, book),
+        tuple(draft.quantized),
+        tuple(draft.notes),
+    )
+    return Parsed(graph, {tensor: draft.constants[tensor] for tensor in constants})
+
+
+def named(draft: Draft) -> list[tuple[Node, str]]:
+    """Give each node a name of its own: the model's, else its first output."""
+    taken: set[str] = set()
+    found: list[tuple[Node, str]] = []
+    for node in draft.nodes:
+        label, number = node.label, 2
+        while label in taken:
+            label, number = f"{node.label}_{number}", number + 1
+        taken.add(label)
+        found.append((node, label))
+    return found
+
+
+def op_of(draft: Draft, node: Node, label: str) -> Op:
+    """Return a node as the graph holds it.
+
+    Raises:
+        UserError: it has an attribute that is a graph or a tensor.
+    """
+    if node.special:
+        attribute = node.special[0]
+        kind = onnx.AttributeProto.AttributeType.Name(attribute.type).lower()
+        raise UserError(
+            f"the attribute '{attribute.name}' is a {kind}, which is not supported",
+            where=f"{draft.where}: node '{node.label}' ({node.kind})",
+            why="control flow and tensors inside attributes cannot be laid out at build time here",
+            fix="export the model without this operator (unroll loops, fix conditions)",
+        )
+    return Op(
+        label,
+        node.kind,
+        tuple(node.inputs),
+        tuple(node.outputs),
+        tuple((key, node.attributes[key]) for key in sorted(node.attributes)),
+        node.domain,
+        node.opset,
+    )
+
+
+def values_of(draft: Draft, ops: tuple[Op, ...], book: Book) -> tuple[Value, ...]:
+    """Return the contents of the constants that rules declare as structure."""
+    found: dict[str, Value] = {}
+    for op in ops:
+        for position in sorted(book.value_inputs(op)):
+            name = op.inputs[position] if position < len(op.inputs) else ""
+            if name in draft.constants:
+                array = draft.constants[name]
+                content = tuple(np.asarray(array).reshape(-1).tolist())
+                found[name] = Value(name, tuple(array.shape), content)
+    return tuple(found[name] for name in sorted(found))
+
+
+def facts_of(draft: Draft, ops: tuple[Op, ...], book: Book) -> tuple[Fact, ...]:
+    """Return what the structure took from the numbers, and what the rules ask of them."""
+    found = dict(draft.facts)
+    for op in ops:
+        for position in sorted(book.all_zero_inputs(op)):
+            name = op.inputs[position] if position < len(op.inputs) else ""
+            if name in draft.constants and not draft.constants[name].any():
+                found[Fact("all_zero", (name,))] = None
+    return tuple(sorted(found, key=lambda fact: (fact.kind, fact.tensors)))

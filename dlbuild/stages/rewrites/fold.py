@@ -1,0 +1,122 @@
+"""Operators whose operands are all constant, computed by the build.
+
+Operators that only move, count, compare or round once for each element are computed by onnx's
+evaluator: their result has one right value. Sums and functions such as exp have many, so they are
+left to the interpreter of the rules, whose order is fixed.
+"""
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from dlbuild.base.errors import UserError
+from dlbuild.ir.weights import Array
+from dlbuild.stages.parse_file import array_of
+from dlbuild.stages.parse_graph import dense, proto_of
+from dlbuild.stages.rewrites.draft import Book, Draft, Node
+
+EXACT = frozenset(
+    """
+    Abs Add And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip
+    Compress Concat ConstantOfShape DepthToSpace DequantizeLinear Div Equal Expand EyeLike Flatten
+    Floor Gather GatherElements GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less
+    LessOrEqual Max Min Mod Mul Neg NonZero Not OneHot Or Pad QuantizeLinear Range Reciprocal Relu
+    Reshape Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Sqrt Squeeze Sub Tile
+    TopK Transpose Trilu Unsqueeze Where Xor
+    """.split()
+)
+# After `modernize` a node has a form that this operator set takes; older ones lack evaluators.
+EVALUATED_AS = 21
+# Sums and products of integers are exact in any order.
+EXACT_ON_INTEGERS = frozenset("ReduceSum ReduceProd ReduceMax ReduceMin CumSum MatMul Sum".split())
+
+
+def fold(draft: Draft, node: Node, book: Book) -> bool:
+    """Compute a node whose operands are constant; say whether its results are constants now."""
+    if node.domain:
+        return False
+    if node.kind == "Constant":
+        draft.keep(node.outputs[0], constant(draft, node))
+        return True
+    if node.kind in {"Shape", "Size"} and node.inputs[0] in draft.tensors:
+        draft.keep(node.outputs[0], extents(draft, node))
+        return True
+    names = [name for name in node.inputs if name]
+    if not names or any(name not in draft.constants for name in names):
+        return False
+    results = evaluated(draft, node) if is_exact(draft, node) else interpreted(draft, node, book)
+    if results is None:
+        return False
+    for name, array in zip(node.outputs, results, strict=True):
+        if name:
+            draft.keep(name, array)
+    return True
+
+
+def is_exact(draft: Draft, node: Node) -> bool:
+    """Say whether the result has one right value, whoever computes it."""
+    if node.kind in EXACT:
+        return True
+    integers = all("int" in draft.dtype(name) for name in node.inputs if name)
+    return node.kind in EXACT_ON_INTEGERS and integers
+
+
+def constant(draft: Draft, node: Node) -> Array:
+    """Return the content of a Constant node."""
+    where = f"{draft.where}: node '{node.label}' ({node.kind})"
+    for attribute in node.special:
+        if attribute.name == "value":
+            return array_of(attribute.t, where)
+        if attribute.name == "sparse_value":
+            return dense(attribute.sparse_tensor, where)
+    for name, dtype in (
+        ("value_float", np.float32),
+        ("value_floats", np.float32),
+        ("value_int", np.int64),
+        ("value_ints", np.int64),
+    ):
+        if name in node.attributes:
+            return np.array(node.attributes[name], dtype=dtype)
+    raise UserError(
+        "the constant holds no numbers",
+        where=where,
+        why="firmware kernels compute on numbers, not on text",
+        fix="remove the text operators from the model before the export",
+    )
+
+
+def extents(draft: Draft, node: Node) -> Array:
+    """Return what Shape or Size gives."""
+    shape = draft.shape(node.inputs[0])
+    if node.kind == "Size":
+        return np.array(int(np.prod(shape, dtype=np.int64)), dtype=np.int64)
+    end = node.integer("end", len(shape))
+    return np.array(shape[node.integer("start", 0) : end], dtype=np.int64)
+
+
+def evaluated(draft: Draft, node: Node) -> list[Array] | None:
+    """Compute a node with onnx's evaluator; None if it cannot."""
+    message = proto_of(node)
+    names = [name for name in node.outputs if name]
+    graph = helper.make_graph(
+        [message],
+        "fold",
+        [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(node.inputs) if name],
+        [onnx.ValueInfoProto(name=name) for name in names],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", EVALUATED_AS)])
+    feeds = {name: draft.constants[name] for name in node.inputs if name}
+    try:
+        with np.errstate(all="ignore"):
+            found = ReferenceEvaluator(model).run(None, feeds)
+    except Exception:  # noqa: BLE001 - its evaluators raise whatever they like; the node then stays
+        return None
+    arrays = dict(zip(names, (np.asarray(a) for a in found), strict=True))
+    return [arrays.get(name, np.zeros(0)) for name in node.outputs]
+
+
+def interpreted(draft: Draft, node: Node, book: Book) -> list[Array] | None:
+    """Compute a node by its rule; None if it has none."""
+    del draft, node, book
+    return None

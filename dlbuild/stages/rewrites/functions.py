@@ -1,0 +1,79 @@
+"""Operators that ONNX defines by other operators, replaced by them."""
+
+import onnx
+from onnx import helper, inliner
+
+from dlbuild.stages.parse_graph import domain_of, node_of, proto_of
+from dlbuild.stages.parse_shapes import ONNX_OF
+from dlbuild.stages.rewrites.draft import Draft, Node
+
+LOCAL_DOMAIN = "dlbuild.local"
+
+
+def body_of(draft: Draft, node: Node) -> list[Node]:
+    """Return the nodes that ONNX's function body of an operator consists of; none = no body."""
+    function = function_of(draft, node)
+    if function is None:
+        return []
+    message = proto_of(node)
+    message.domain = LOCAL_DOMAIN
+    function.domain, function.name = LOCAL_DOMAIN, node.kind
+    # The node names attributes that the function may not declare; the inliner wants them declared.
+    names = set(function.attribute) | {a.name for a in function.attribute_proto}
+    kept = [a for a in message.attribute if a.name in names]
+    del message.attribute[:]
+    message.attribute.extend(kept)
+    opsets = {domain_of(entry.domain): entry.version for entry in function.opset_import}
+    graph = helper.make_graph([message], "body", [], [])
+    model = helper.make_model(
+        graph,
+        functions=[function],
+        opset_imports=[*function.opset_import, helper.make_opsetid(LOCAL_DOMAIN, 1)],
+    )
+    nodes = inliner.inline_local_functions(model).graph.node
+    body = [node_of(inner, opsets) for inner in nodes]
+    rename(draft, node, body)
+    return body
+
+
+def function_of(draft: Draft, node: Node) -> onnx.FunctionProto | None:
+    """Return ONNX's function body of a node, which may depend on its operands' types."""
+    try:
+        schema = onnx.defs.get_schema(node.kind, node.opset, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+    if schema.has_function:
+        content = schema.get_function_with_opset_version(schema.since_version)
+    elif schema.has_context_dependent_function:
+        types = [
+            helper.make_tensor_type_proto(
+                ONNX_OF[draft.dtype(name)], draft.shape(name)
+            ).SerializeToString()
+            if name
+            else b""
+            for name in node.inputs
+        ]
+        content = schema.get_context_dependent_function_with_opset_version(
+            schema.since_version, proto_of(node).SerializeToString(), types
+        )
+    else:
+        return None
+    if not content:
+        return None
+    function = onnx.FunctionProto()
+    function.ParseFromString(content)
+    return function
+
+
+def rename(draft: Draft, node: Node, body: list[Node]) -> None:
+    """Give the inner tensors names of their own, made from the node's."""
+    outer = {name for name in (*node.inputs, *node.outputs) if name}
+    names: dict[str, str] = {}
+    for inner in body:
+        inner.name = f"{node.label}/{inner.name or inner.kind}"
+        for name in inner.outputs:
+            if name and name not in outer and name not in names:
+                names[name] = draft.fresh(f"{node.label}/{name}")
+    for inner in body:
+        inner.inputs = [names.get(name, name) for name in inner.inputs]
+        inner.outputs = [names.get(name, name) for name in inner.outputs]
