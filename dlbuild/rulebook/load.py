@@ -1,0 +1,130 @@
+"""All rules of the built-in folder and of packs, found by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlbuild.base.spelling import suggestion
+from dlbuild.base.yamlsrc import file_text, read_documents, table, word
+from dlbuild.ir.graph import Op
+from dlbuild.rulebook.check import check_rule
+from dlbuild.rulebook.families import expand
+from dlbuild.rulebook.read import read_rule
+from dlbuild.rulebook.rule import OpRule, TensorSpec
+
+ONNX_DOMAINS = frozenset(("", "ai.onnx"))
+"""Two names of one domain."""
+
+
+@dataclass(frozen=True)
+class RuleBook:
+    """Rules by domain and operator, in the order in which they are tried: packs first.
+
+    folders: where they come from, the one searched first in front; templates lie there too.
+    """
+
+    rules: Mapping[tuple[str, str], tuple[OpRule, ...]]
+    folders: tuple[Path, ...] = ()
+
+    def rules_for(self, domain: str, kind: str) -> tuple[OpRule, ...]:
+        """Return the rules of an operator, packs first; nothing if there is none."""
+        return self.rules.get((_domain(domain), kind), ())
+
+    def value_inputs(self, op: Op) -> frozenset[int]:
+        """Return the positions of the inputs whose content is part of the structure."""
+        return self._positions(op, "value")
+
+    def all_zero_inputs(self, op: Op) -> frozenset[int]:
+        """Return the positions of the inputs of which it matters whether they are all zero."""
+        return self._positions(op, "all_zero")
+
+    def _positions(self, op: Op, key: str) -> frozenset[int]:
+        return frozenset(
+            position
+            for rule in self.rules_for(op.domain, op.kind)
+            for position, spec in _placed(rule.inputs, len(op.inputs))
+            if getattr(spec, key)
+        )
+
+    def rule(self, name: str) -> OpRule:
+        """Return the rule that an instance or kernel cites by name."""
+        return next(r for rules in self.rules.values() for r in rules if r.name == name)
+
+    def digest_of(self, rule: OpRule | str) -> str:
+        """Return the SHA-256 of what a rule says."""
+        return (self.rule(rule) if isinstance(rule, str) else rule).digest
+
+
+def _placed(specs: Sequence[TensorSpec], count: int) -> Iterator[tuple[int, TensorSpec]]:
+    for position, spec in enumerate(specs):
+        if spec.is_variadic:
+            for later in range(position, count):
+                yield later, spec
+        elif position < count:
+            yield position, spec
+
+
+def load_rules(folders: Sequence[Path]) -> RuleBook:
+    """Read `rules/ops/*.yaml` of each folder.
+
+    Args:
+        folders: the built-in folder, then packs; a later one is searched before those ahead of it.
+
+    Raises:
+        UserError: a fault in a rule file, with its line; a rule that replaces or extends nothing.
+    """
+    found: dict[tuple[str, str], list[OpRule]] = {}
+    for number, folder in enumerate(folders):
+        ours: dict[tuple[str, str], list[OpRule]] = {}
+        for path in sorted((folder / "rules" / "ops").glob("*.yaml")):
+            for rule in _rules_of(path, folder.name if number else "", number):
+                ours.setdefault((rule.domain, rule.kind), []).append(rule)
+        for key, rules in ours.items():
+            found[key] = _joined(rules, found.get(key, []))
+    return RuleBook({key: tuple(rules) for key, rules in found.items()}, tuple(reversed(folders)))
+
+
+def _domain(name: str) -> str:
+    return "" if name in ONNX_DOMAINS else name
+
+
+def _rules_of(path: Path, pack: str, folder: int) -> Iterator[OpRule]:
+    name = path.as_posix()
+    file = f"{pack}/{path.name}" if pack else path.name
+    numbers: dict[tuple[str, str], int] = {}
+    for document in read_documents(file_text(path, name), name):
+        for member in expand(table(document, "a rule")):
+            domain = member.get("domain_name")
+            key = ("" if domain is None else word(domain, "domain_name"), str(member.get("op")))
+            numbers[key] = numbers.get(key, 0) + 1
+            rule = read_rule(member, file, folder, numbers[key])
+            if not rule.extends:
+                check_rule(rule)
+            yield replace(rule, domain=_domain(rule.domain))
+
+
+def _joined(newer: Sequence[OpRule], older: Sequence[OpRule]) -> list[OpRule]:
+    """Return a pack's rules of one operator in front of those before it."""
+    rest = list(older)
+    front: list[OpRule] = []
+    for rule in newer:
+        cited = rule.extends or rule.replaces
+        if not cited:
+            front.append(rule)
+            continue
+        key = "extends" if rule.extends else "replaces"
+        at = next((j for j, old in enumerate(rest) if cited in {old.name, old.file}), None)
+        if at is None:
+            raise rule.text[key].error(
+                f"'{cited}' has no rule for '{rule.kind}'",
+                fix=suggestion(cited, [old.name for old in rest]),
+            )
+        if rule.replaces:
+            del rest[at]
+            front.append(rule)
+        else:
+            rest[at] = replace(rest[at], variants=(*rule.variants, *rest[at].variants))
+            check_rule(rest[at])
+    return front + rest

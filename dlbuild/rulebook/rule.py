@@ -1,0 +1,179 @@
+"""What a rule file says about one operator, each text with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from dlbuild.base.digest import digest
+from dlbuild.base.yamlsrc import Node, Scalar, Table
+from dlbuild.rulebook.source import plain
+
+NEST_TEMPLATE = "kernels/nest.c.j2"
+"""The template that renders any rule with steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One input or output.
+
+    shape: names, numbers, at most one pack `X...`; None = any.
+    dtypes: element types, sets of them, or one variable; empty = any.
+    absent: its value when it is not there; None = it must be there.
+    value, all_zero: the names that its content or that fact is bound to, or empty.
+    """
+
+    name: str
+    shape: tuple[str, ...] | None
+    dtypes: tuple[str, ...]
+    absent: Scalar | None
+    value: str
+    all_zero: str
+    is_variadic: bool
+    place: Node
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSpec:
+    """The names that an attribute's value is bound to; no names = it is ignored."""
+
+    names: tuple[str, ...]
+    default: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What must hold, and why."""
+
+    that: Scalar
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A loop axis, or as many as its extent has members."""
+
+    name: str
+    is_pack: bool
+    extent: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class MapSpec:
+    """An index map and the tensor it is of."""
+
+    of: str
+    at: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """Numbers computed at build time from sizes, for each axis of a pack.
+
+    outer, inner: (axis, the name of its extent): the numbers are in the order of the two loops.
+    """
+
+    outer: tuple[str, str]
+    inner: tuple[str, str]
+    lets: Mapping[str, Scalar]
+    value: Scalar
+    is_index: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSpec:
+    """Numbers that the build computes from constant operands."""
+
+    at: Scalar | None
+    over: Mapping[str, Scalar]
+    dtype: Scalar
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpec:
+    """One step. when: conditions, all of which must hold. folds: name -> start, each."""
+
+    over: tuple[str, ...]
+    when: tuple[Scalar, ...]
+    lets: Mapping[str, Scalar]
+    folds: Mapping[str, tuple[Scalar, Scalar]]
+    stores: Mapping[str, Scalar]
+    place: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Another way to compute the same; what it does not say is the rule's.
+
+    lets, constants and layout are laid over the rule's by name, steps and template replace them.
+    """
+
+    name: str
+    when: Scalar | None
+    rounding: Literal["", "exact", "fixed"]
+    features: tuple[str, ...]
+    lets: Mapping[str, Scalar]
+    constants: Mapping[str, ConstantSpec]
+    steps: tuple[StepSpec, ...] | None
+    layout: Mapping[str, tuple[str, ...]]
+    template: str | None
+
+
+@dataclass(frozen=True)
+class OpRule:
+    """One operator's rule. `file` is the file's name, behind its pack's.
+
+    since: the first and the last opset it is for, inclusive; None = no end.
+    reads: `*` stands for every input that has no map of its own.
+    outside: `skip` or a value expression.
+    """
+
+    kind: str
+    domain: str
+    since: tuple[int, int | None]
+    file: str
+    folder: int
+    number: int
+    replaces: str
+    extends: str
+    summary: str
+    source: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    attributes: Mapping[str, AttributeSpec]
+    lets: Mapping[str, Scalar]
+    requires: tuple[Requirement, ...]
+    domain_axes: tuple[Axis, ...]
+    reduce_axes: tuple[Axis, ...]
+    views: Mapping[str, Scalar]
+    reads: Mapping[str, MapSpec]
+    writes: Mapping[str, MapSpec]
+    outside: Mapping[str, Scalar]
+    for_each: str
+    tables: Mapping[str, TableSpec]
+    constants: Mapping[str, ConstantSpec]
+    steps: tuple[StepSpec, ...]
+    chain: Scalar | None
+    layout: Mapping[str, tuple[str, ...]]
+    role: Literal["", "copy", "cast", "pad"]
+    template: str
+    variants: tuple[Variant, ...]
+    text: Table
+
+    @property
+    def name(self) -> str:
+        """`file#Op`, and `~2` behind it for the second rule of that operator in the file."""
+        return f"{self.file}#{self.kind}" + (f"~{self.number}" if self.number > 1 else "")
+
+    @property
+    def where(self) -> str:
+        """`file:line`, for messages."""
+        return self.text.where.rpartition(":")[0]
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of what the rule says, comments and places left out."""
+        return digest(plain(self.text))
