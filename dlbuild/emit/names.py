@@ -94,14 +94,16 @@ class Names:
         self._taken = {word.lower() for word in taken}
 
     def give(self, name: str, otherwise: str = "t") -> str:
-        """Return an identifier for `name` that differs from all others even in upper case.
+        """Return an identifier that reads like `name` and differs from all others in any case.
 
         Asked twice for one name, it gives two identifiers.
         """
-        wanted = identifier(name, otherwise)
+        return self.claim(identifier(name, otherwise))
+
+    def claim(self, wanted: str) -> str:
+        """Return the identifier `wanted`, with a number if it is in use."""
         found, number = wanted, 2
         while found.lower() in self._taken or _is_reserved(found):
-            # Between two digits an underscore keeps the ordinal apart from the name's own number.
             found = f"{wanted.rstrip('_')}_{number}"
             number += 1
         self._taken.add(found.lower())

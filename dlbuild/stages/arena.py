@@ -1,0 +1,133 @@
+"""The model's working memory in C: a union of typed arrays, and where in it a tensor lies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlbuild.emit.comments import quoted
+from dlbuild.emit.ctypes import storage
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Buffer, MemoryUse, Schedule
+from dlbuild.ir.target import Options
+from dlbuild.stages.interface import Interface
+
+CALLER = "caller"
+
+_MEMBER = {
+    "bool": "b8",
+    "float": "f32",
+    "double": "f64",
+    **{f"int{bits}_t": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": f"u{bits}" for bits in (8, 16, 32, 64)},
+}
+_SIZE = {ctype: int(member[1:]) // 8 for ctype, member in _MEMBER.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One typed view of the arena: `ctype name[count]`."""
+
+    ctype: str
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The arena's C type. size_bytes: `sizeof` the union, the plan's height rounded up."""
+
+    use: MemoryUse
+    members: tuple[Member, ...]
+    size_bytes: int
+    align_bytes: int
+
+    @property
+    def natural_align_bytes(self) -> int:
+        """The alignment that the union has by its members."""
+        return max((_SIZE[m.ctype] for m in self.members), default=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Bytes [first, last) of one object in C."""
+
+    base: str
+    first: int
+    last: int
+
+    def overlaps(self, other: "Region") -> bool:
+        """Return whether the two share a byte."""
+        return self.base == other.base and self.first < other.last and other.first < self.last
+
+
+def arena(graph: Graph, schedule: Schedule) -> Arena:
+    """Return the arena of a schedule; it has no members if no tensor lies in it."""
+    (use,) = schedule.memories
+    resident = [b for b in schedule.buffers if b.memory != CALLER]
+    ctypes = {storage(graph.tensor[b.tensor].dtype, b.tensor) for b in resident}
+    natural = max((_SIZE[c] for c in ctypes), default=1)
+    size_bytes = -(-use.height_bytes // natural) * natural
+    members = tuple(
+        Member(ctype, name, size_bytes // _SIZE[ctype])
+        for ctype, name in _MEMBER.items()
+        if ctype in ctypes
+    )
+    align_bytes = max([natural, *(b.align_bytes for b in resident)])
+    return Arena(use, members, size_bytes, align_bytes)
+
+
+class Places:
+    """C expressions for the tensors of a schedule."""
+
+    def __init__(self, graph: Graph, schedule: Schedule, face: Interface, options: Options) -> None:
+        self._graph = graph
+        self._schedule = schedule
+        self._face = face
+        self._arena = "arena->" if options.arena == "caller" else "arena."
+
+    def element(self, tensor: str) -> str:
+        """Return the expression of a tensor's first element."""
+        buffer = self._schedule.buffer[tensor]
+        ctype = storage(self._graph.tensor[tensor].dtype, tensor)
+        at = buffer.offset_bytes // _SIZE[ctype]
+        if buffer.memory == CALLER:
+            return f"{self._owner(buffer)}[{at}]"
+        return f"{self._arena}{_MEMBER[ctype]}[{at}]"
+
+    def pointer(self, tensor: str) -> str:
+        """Return the expression of a pointer to a tensor's first element."""
+        buffer = self._schedule.buffer[tensor]
+        if buffer.memory == CALLER and buffer.offset_bytes == 0:
+            return self._owner(buffer)
+        return f"&{self.element(tensor)}"
+
+    def region(self, tensor: str) -> Region:
+        """Return the bytes of a tensor."""
+        buffer = self._schedule.buffer[tensor]
+        base = f"{CALLER} {self._owner(buffer)}" if buffer.memory == CALLER else buffer.memory
+        return Region(base, buffer.offset_bytes, buffer.offset_bytes + buffer.size_bytes)
+
+    def _owner(self, buffer: Buffer) -> str:
+        return self._face.port(buffer.alias_of or buffer.tensor).name
+
+
+def lifetime_table(buffers: Sequence[Buffer]) -> list[str]:
+    """Return lines that show where each tensor lies and from which step to which it lives."""
+    resident = sorted(
+        (b for b in buffers if b.memory != CALLER),
+        key=lambda b: (b.first_step, b.offset_bytes, b.alias_of != ""),
+    )
+    rows = [
+        (
+            f"{b.offset_bytes:,}",
+            f"{b.size_bytes:,}",
+            f"{b.first_step}-{b.last_step - 1}",
+            quoted(b.tensor) + (f" (in {quoted(b.alias_of, 24)})" if b.alias_of else ""),
+        )
+        for b in resident
+    ]
+    rows.insert(0, ("offset", "bytes", "steps", "tensor"))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        "  ".join([*(cell.rjust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]

@@ -1,0 +1,64 @@
+"""The body of `<m>_run`: one commented call a line."""
+
+from dlbuild.emit.comments import extents, filled, quoted
+from dlbuild.emit.literals import COLUMNS
+from dlbuild.ir.plans import Kernel, Schedule, Step
+from dlbuild.stages.declaration import parameters
+from dlbuild.stages.functions import Functions
+from dlbuild.stages.sources import Sources
+
+_MARGIN = "    "
+
+
+def body(model: Sources, schedule: Schedule, kernels: Functions) -> list[str]:
+    """Return the lines of the schedule, the calls of steps without code as comments."""
+    lines: list[str] = []
+    used: set[str] = set()
+    for step in schedule.steps:
+        kernel = model.profile.kernel[step.kernel]
+        call = kernels.calls.get(step.number)
+        if call is None:
+            lines.append(_comment(step, kernel, model, _alias(kernel)))
+            continue
+        lines.append(_comment(step, kernel, model, _work(kernel, model)))
+        lines.append(filled(f"{_MARGIN}{call.function}(", call.arguments, ");"))
+        used.update(word.lstrip("&").split("[")[0] for word in call.arguments)
+        if model.options.hook:
+            condition = f"{model.face.prefix}_hook({step.number}U, user) != 0"
+            lines += [
+                f"{_MARGIN}if ({condition}) {{",
+                f"{_MARGIN * 2}return {model.face.macro}_ABORTED;",
+                f"{_MARGIN}}}",
+            ]
+    return [*_unused(model, schedule, used), *lines]
+
+
+def _unused(model: Sources, schedule: Schedule, used: set[str]) -> list[str]:
+    """Return a line for each parameter that no step reads, which compilers would warn of."""
+    used = used | {word.split("->")[0] for word in used if "->" in word}
+    names = [a.name for a in parameters(model, schedule) if a.name not in (*used, "user")]
+    return [f"{_MARGIN}(void){name};" for name in names]
+
+
+def _comment(step: Step, kernel: Kernel, model: Sources, rest: str) -> str:
+    ops = {op.name: op for op in model.graph.ops}
+    kinds = " + ".join(ops[name].kind for name in kernel.ops)
+    start = f"{_MARGIN}/* {step.number} {kinds} "
+    end = f"{rest} */"
+    room = max(COLUMNS - len(start) - len(end), 12)
+    return f"{start}{quoted(kernel.anchor, room)}{end}"
+
+
+def _work(kernel: Kernel, model: Sources) -> str:
+    """Return shapes of the activations and the work: ` [1][4] -> [1][2], 8 MACs`."""
+    tensor = model.graph.tensor
+    sources = ", ".join(extents(tensor[name].shape) for name in kernel.reads)
+    results = ", ".join(extents(tensor[name].shape) for name in kernel.writes)
+    macs = f", {kernel.macs:,} MACs" if kernel.macs else ""
+    return f" {sources} -> {results}{macs}"
+
+
+def _alias(kernel: Kernel) -> str:
+    assert kernel.alias is not None
+    source, result = quoted(kernel.alias.source, 24), quoted(kernel.writes[0], 24)
+    return f": no code, {result} is a view of {source}"

@@ -1,0 +1,176 @@
+"""Which tables a model's kernels read, what each is called, and in which form it is written.
+
+Structure only: the header of the tables is made from this, their numbers never are.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from dlbuild.base.digest import sha256
+from dlbuild.emit.ctypes import storage
+from dlbuild.emit.names import Names
+from dlbuild.ir import codec
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile
+from dlbuild.ir.target import Options
+from dlbuild.rulebook.index import Index, Loaded
+from dlbuild.rulebook.instance import Instance, Loop, Nest, Operand
+from dlbuild.rulebook.kernels import orders_of
+from dlbuild.rulebook.value import Expr, Lookup, Offset, Read, walk
+from dlbuild.stages.interface import Interface
+
+Form = Literal["scalar", "braces", "text", "incbin"]
+
+LARGE_BYTES = 4096
+"""From this size on a table is written for the compiler, below it for the reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One table.
+
+    kernel, operand: its first reader, which names it.
+    tensor: the model's constant, or the empty name if the build computes it.
+    shape: extents in the model's order. order: axes from slowest to fastest in memory.
+    """
+
+    symbol: str
+    kernel: str
+    operand: str
+    tensor: str
+    dtype: str
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+    form: Form
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def ctype(self) -> str:
+        """The C type that stores an element."""
+        return storage(self.dtype, self.tensor or self.symbol)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the table."""
+        return self.count * max(DTYPES[self.dtype].bits // 8, 1)
+
+    @property
+    def memory_shape(self) -> tuple[int, ...]:
+        """Extents in the order of memory."""
+        return tuple(self.shape[axis] for axis in self.order) or self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """All tables in order of first use, and the table of each (kernel, operand)."""
+
+    tables: tuple[Constant, ...]
+    of: Mapping[tuple[str, str], Constant]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all tables."""
+        return sum(table.size_bytes for table in self.tables)
+
+
+def constants(
+    graph: Graph,
+    profile: Profile,
+    instances: Mapping[str, Instance],
+    face: Interface,
+    options: Options,
+) -> Constants:
+    """Name every constant that a kernel reads. One that several kernels read is one table."""
+    names = Names(face.external_names())
+    is_constant = frozenset(graph.constants)
+    tables: dict[tuple[str, str], Constant] = {}
+    of: dict[tuple[str, str], Constant] = {}
+    for kernel in profile.kernels:
+        instance = instances[kernel.name]
+        orders = orders_of(kernel, instance, profile)
+        for operand in read_operands(instance):
+            is_made = operand.role == "constant"
+            if not is_made and operand.tensor not in is_constant:
+                continue
+            key = (kernel.name, operand.name) if is_made else ("", operand.tensor)
+            if key not in tables:
+                symbol = f"{face.prefix}_{face.kernels[kernel.name]}_{operand.name}"
+                tables[key] = Constant(
+                    symbol=names.claim(symbol),
+                    kernel=kernel.name,
+                    operand=operand.name,
+                    tensor="" if is_made else operand.tensor,
+                    dtype=operand.dtype,
+                    shape=operand.shape,
+                    order=orders[operand.name],
+                    form=_form(operand, options),
+                )
+            of[kernel.name, operand.name] = tables[key]
+    return Constants(tuple(tables.values()), of)
+
+
+def read_operands(instance: Instance) -> tuple[Operand, ...]:
+    """Return the operands that the kernel's nests access, in operand order."""
+    used = {operand for nest in instance.nests for operand in _operands_of(nest)}
+    return tuple(o for o in instance.operands if o.name in used)
+
+
+def _operands_of(nest: Nest) -> Iterator[str]:
+    """Yield the operands of a nest's reads and writes, indices and values outside included."""
+    values = [expr for step in nest.steps for value in _values_of(step) for expr in walk(value)]
+    names = [e.access for e in values if isinstance(e, Read | Lookup | Offset)]
+    names += [store.access for step in nest.steps for store in step.stores]
+    for name in dict.fromkeys(names):
+        access = nest.access[name]
+        yield access.operand
+        for index in (*access.index, *(guard.index for guard in access.guards)):
+            yield from _loaded_by(index)
+        if not isinstance(access.outside, str | None):
+            for expr in walk(access.outside):
+                if isinstance(expr, Read | Lookup):
+                    yield nest.access[expr.access].operand
+
+
+def _values_of(step: Loop) -> Iterator[Expr]:
+    for let in step.lets:
+        yield let.value
+    for fold in step.folds:
+        yield fold.start
+        yield fold.each
+    for store in step.stores:
+        yield store.value
+
+
+def _loaded_by(index: Index) -> Iterator[str]:
+    for atom, _ in index.terms:
+        if isinstance(atom, Loaded):
+            yield atom.operand
+            for inner in atom.at:
+                yield from _loaded_by(inner)
+        elif not isinstance(atom, str):
+            yield from _loaded_by(atom.of)
+
+
+def structure_digest(graph: Graph, profile: Profile, tables: Constants) -> str:
+    """Return the digest that ties the four files of one structure together."""
+    shape = ";".join(
+        f"{t.symbol}:{t.dtype}:{t.shape}:{t.order}:{t.form}:{t.tensor}" for t in tables.tables
+    )
+    return sha256(codec.encode(graph) + codec.encode(profile) + shape.encode())
+
+
+def _form(operand: Operand, options: Options) -> Form:
+    count = prod(operand.shape)
+    if count == 1:
+        return "scalar"
+    is_large = count * DTYPES[operand.dtype].bits // 8 >= LARGE_BYTES
+    if options.weights == "braces" or not is_large:
+        return "braces"
+    return "incbin" if options.weights == "incbin" else "text"

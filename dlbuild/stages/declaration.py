@@ -1,0 +1,99 @@
+"""The functions that users call: `<m>_run` and the accessors of interface tensors in the arena."""
+
+from dataclasses import dataclass
+
+from dlbuild.emit.comments import filled
+from dlbuild.emit.ctypes import storage
+from dlbuild.ir.plans import Schedule
+from dlbuild.stages.arena import CALLER, Places
+from dlbuild.stages.interface import Port
+from dlbuild.stages.sources import Sources, axes_note, element_type
+
+
+@dataclass(frozen=True, slots=True)
+class Accessor:
+    """A function that returns where an interface tensor in the arena lies."""
+
+    about: str
+    declaration: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One parameter of `<m>_run`: its C declaration, name, direction and meaning."""
+
+    text: str
+    name: str
+    direction: str
+    about: str
+
+
+def parameters(model: Sources, schedule: Schedule) -> tuple[Argument, ...]:
+    """Return the parameters of `<m>_run`: the arena, inputs, outputs, the hook's pointer."""
+    face, options = model.face, model.options
+    found = []
+    if options.arena == "caller":
+        text = f"{face.prefix}_arena_t *arena"
+        found.append(Argument(text, "arena", "[in,out]", "working memory of this instance"))
+    found += [
+        _port_argument(model, port)
+        for port in face.ports
+        if schedule.buffer[port.tensor.name].memory == CALLER
+    ]
+    if options.hook:
+        about = f"handed to {face.prefix}_hook"
+        found.append(Argument("void *user", "user", "[in]", about))
+    return tuple(found)
+
+
+def declaration(model: Sources, schedule: Schedule) -> str:
+    """Return the prototype of `<m>_run`, without a semicolon."""
+    texts = [argument.text for argument in parameters(model, schedule)] or ["void"]
+    return filled(f"int {model.face.prefix}_run(", texts, ")")
+
+
+def parameter_docs(model: Sources, schedule: Schedule) -> list[str]:
+    """Return the doxygen lines of the parameters, in columns."""
+    found = parameters(model, schedule)
+    width = max((len(a.direction) for a in found), default=0)
+    name_width = max((len(a.name) for a in found), default=0)
+    return [
+        f"@param{a.direction.ljust(width)} {a.name.ljust(name_width)}  {a.about}" for a in found
+    ]
+
+
+def accessors(model: Sources, schedule: Schedule) -> list[Accessor]:
+    """Return the functions for interface tensors that lie in the arena."""
+    places = Places(model.graph, schedule, model.face, model.options)
+    return [
+        _accessor(model, port, places)
+        for port in model.face.ports
+        if schedule.buffer[port.tensor.name].memory != CALLER
+    ]
+
+
+def _port_argument(model: Sources, port: Port) -> Argument:
+    ctype = storage(port.tensor.dtype, port.tensor.name)
+    length = f"{model.face.macro}_{port.name.upper()}_LEN"
+    shown = element_type(port.tensor.dtype, port.tensor.name, port.memory_shape)
+    shown += axes_note(port.order)
+    if port.is_input:
+        text = f"const {ctype} {port.name}[{length}]"
+        return Argument(text, port.name, "[in]", f"{shown}, not modified")
+    return Argument(f"{ctype} {port.name}[{length}]", port.name, "[out]", shown)
+
+
+def _accessor(model: Sources, port: Port, places: Places) -> Accessor:
+    prefix = model.face.prefix
+    ctype = storage(port.tensor.dtype, port.tensor.name)
+    shown = element_type(port.tensor.dtype, port.tensor.name, port.memory_shape)
+    shown += axes_note(port.order)
+    parameter = f"{prefix}_arena_t *arena" if model.options.arena == "caller" else "void"
+    if port.is_input:
+        about = f"Where to write {port.name}, {shown}, before each run, which destroys it."
+        text = f"{ctype} *{prefix}_{port.name}({parameter})"
+    else:
+        about = f"Where {port.name} is, {shown}, valid until the next run."
+        text = f"const {ctype} *{prefix}_{port.name}({parameter})"
+    return Accessor(about, text, places.pointer(port.tensor.name))

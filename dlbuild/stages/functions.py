@@ -1,0 +1,104 @@
+"""The C functions of a model's kernels, each text once, and the calls of the schedule."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dlbuild.emit.kernel import KernelText, Parameter, render_kernel
+from dlbuild.ir.plans import Schedule, Step
+from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.kernels import orders_of
+from dlbuild.stages.arena import Places
+from dlbuild.stages.sources import Sources
+
+_ANY_NAME = "kernel_"
+"""The name under which two kernels are compared; no kernel has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One step's call: `function(arguments)`."""
+
+    step: Step
+    function: str
+    arguments: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The call as C on one line, without a semicolon."""
+        return f"{self.function}({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """Distinct kernel functions in order of first call, and the call of each step with code."""
+
+    texts: tuple[KernelText, ...]
+    calls: Mapping[int, Call]
+
+
+def functions(model: Sources, schedule: Schedule, places: Places) -> Functions:
+    """Render the kernels of a schedule; steps whose kernels have one text share one function.
+
+    `restrict` stands where the schedule proves that an operand overlaps nothing that is written.
+    """
+    named: dict[str, str] = {}
+    texts: list[KernelText] = []
+    calls: dict[int, Call] = {}
+    for step in schedule.steps:
+        if not step.is_code:
+            continue
+        restrict = _restrict(model, places, model.instances[step.kernel])
+        text = _text(model, step.kernel, _ANY_NAME, restrict)
+        if text.text not in named:
+            named[text.text] = model.face.kernels[step.kernel]
+            texts.append(_text(model, step.kernel, named[text.text], restrict))
+        arguments = tuple(_argument(model, places, step.kernel, p) for p in text.parameters)
+        calls[step.number] = Call(step, named[text.text], arguments)
+    return Functions(tuple(texts), calls)
+
+
+def united(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the elements of all parts, each once, in order of first occurrence."""
+    return tuple(dict.fromkeys(element for part in parts for element in part))
+
+
+def _text(model: Sources, kernel: str, name: str, restrict: frozenset[str]) -> KernelText:
+    instance = model.instances[kernel]
+    constants = frozenset(model.graph.constants)
+    return render_kernel(
+        instance,
+        name,
+        orders_of(model.profile.kernel[kernel], instance, model.profile),
+        restrict=restrict,
+        constants=frozenset(o.name for o in instance.operands if o.tensor in constants),
+        environment=model.environment,
+    )
+
+
+def _restrict(model: Sources, places: Places, instance: Instance) -> frozenset[str]:
+    """Return the operands that share no byte with another one of which either is written."""
+    constants = frozenset(model.graph.constants)
+    regions = [
+        (operand, places.region(operand.tensor))
+        for operand in instance.operands
+        if operand.role in ("input", "output") and operand.tensor not in constants
+    ]
+    shared = {
+        ours.name
+        for ours, our_region in regions
+        for theirs, their_region in regions
+        if ours.name != theirs.name
+        and "output" in (ours.role, theirs.role)
+        and our_region.overlaps(their_region)
+    }
+    return frozenset(o.name for o in instance.operands if o.name not in shared)
+
+
+def _argument(model: Sources, places: Places, kernel: str, parameter: Parameter) -> str:
+    table = model.tables.of.get((kernel, parameter.operand))
+    if table is None:
+        tensor = model.instances[kernel].operand(parameter.operand).tensor
+        return places.element(tensor) if parameter.by_value else places.pointer(tensor)
+    if table.form == "scalar":
+        return table.symbol if parameter.by_value else f"&{table.symbol}"
+    return f"{table.symbol}.at" if table.form == "text" else table.symbol

@@ -1,0 +1,181 @@
+"""Plans become C: the public header, the code, and the header of the tables.
+
+Nothing here sees a weight: equal structures give equal bytes.
+"""
+
+from collections.abc import Mapping
+
+from dlbuild.emit.helpers import helper_text
+from dlbuild.emit.literals import chunks
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.target import Options, Target
+from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.load import RuleBook
+from dlbuild.rulebook.value import Call, walk
+from dlbuild.stages.arena import CALLER, Arena, Places, arena, lifetime_table
+from dlbuild.stages.body import body
+from dlbuild.stages.declaration import accessors, declaration, parameter_docs, parameters
+from dlbuild.stages.functions import functions, united
+from dlbuild.stages.sources import (
+    Context,
+    Sources,
+    axes_note,
+    element_type,
+    includes_for,
+    sources,
+    table_note,
+)
+
+
+def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
+    graph: Graph,
+    profile: Profile,
+    tiles: TilePlan,  # noqa: ARG001 - until a schedule has tiles
+    schedule: Schedule,
+    book: RuleBook,
+    target: Target,
+    options: Options,
+    name: str,
+) -> Mapping[str, str]:
+    """Return the text of `<name>.h`, `<name>.c` and `<name>_weights.h`.
+
+    Args:
+        graph: the model's structure.
+        profile: its kernels and layouts.
+        tiles: the tasks of each kernel.
+        schedule: order and place of everything.
+        book: rules, and the folders of templates.
+        target: the chip.
+        options: the build's options.
+        name: the model's name, prefix of all external names.
+    """
+    model = sources(graph, profile, book, target, options, name)
+    room = arena(graph, schedule)
+    return {
+        f"{name}.h": _header(model, schedule, room),
+        f"{name}.c": _code(model, schedule, room),
+        f"{name}_weights.h": _declarations(model),
+    }
+
+
+def _header(model: Sources, schedule: Schedule, room: Arena) -> str:
+    face, options = model.face, model.options
+    ports = [_port(model, p.tensor.name, index) for index, p in enumerate(face.ports)]
+    is_callers = options.arena == "caller"
+    context: Context = {
+        "includes": includes_for([p.tensor.dtype for p in face.ports]),
+        "ports": ports,
+        "arena": room,
+        "weights_bytes": model.tables.size_bytes,
+        "macs": sum(model.profile.kernel[step.kernel].macs for step in schedule.steps),
+        "is_callers_arena": is_callers,
+        "accessors": accessors(model, schedule),
+        "hook": options.hook,
+        "reentrancy": (
+            "Reentrant, with an arena for each instance."
+            if is_callers
+            else "Not reentrant (static arena)."
+        ),
+        "overlap": len(parameters(model, schedule)) > 1,
+        "parameter_docs": parameter_docs(model, schedule),
+        "declaration": declaration(model, schedule),
+    }
+    about = "how to run the model"
+    return model.render("net.h.j2", f"{face.prefix}.h", about, context)
+
+
+def _port(model: Sources, tensor: str, index: int) -> Context:
+    port = model.face.ports[index]
+    return {
+        "name": port.name,
+        "type": element_type(port.tensor.dtype, tensor, port.memory_shape),
+        "axes": axes_note(port.order),
+        "count": port.tensor.count,
+        "scale": port.quantized is not None,
+        "zero_point": port.quantized is not None and port.quantized.zero_point,
+    }
+
+
+def _code(model: Sources, schedule: Schedule, room: Arena) -> str:
+    face, options = model.face, model.options
+    places = Places(model.graph, schedule, face, options)
+    kernels = functions(model, schedule, places)
+    is_static = options.arena == "static" and bool(room.members)
+    helpers = united([text.helpers for text in kernels.texts])
+    section = next((m.section for m in model.target.memories if m.name == room.use.memory), "")
+    context: Context = {
+        "includes": united([text.includes for text in kernels.texts]) or ("stdint.h",),
+        "tables": model.tables.tables,
+        "is_exact": any(
+            _rounds(model.instances[call.step.kernel]) for call in kernels.calls.values()
+        ),
+        "has_static_arena": is_static,
+        "arena_section": _section_attribute(section),
+        "is_aligned": room.align_bytes > room.natural_align_bytes,
+        "arena": room,
+        "memory_name": room.use.memory.lower(),
+        "memory_lines": _memory_lines(model, schedule, room),
+        "helpers": [helper_text(model.environment, helper).rstrip("\n") for helper in helpers],
+        "kernels": [
+            f"{text.comment}{face.macro}_CODE_SECTION\n{text.text}".rstrip("\n")
+            for text in kernels.texts
+        ],
+        "accessors": accessors(model, schedule),
+        "declaration": declaration(model, schedule),
+        "body": body(model, schedule, kernels),
+    }
+    about = "arena, kernels and schedule"
+    return model.render("net.c.j2", f"{face.prefix}.c", about, context)
+
+
+def _rounds(instance: Instance) -> bool:
+    """Return whether a kernel rounds a float32, where the model's formula counts to the bit."""
+    values = (
+        expr
+        for nest in instance.nests
+        for step in nest.steps
+        for store in step.stores
+        for expr in walk(store.value)
+    )
+    return any(isinstance(e, Call) and (e.function, e.type) == ("round", "f32") for e in values)
+
+
+def _section_attribute(section: str) -> str:
+    return "" if section in ("", ".bss") else f'__attribute__((section("{section}")))'
+
+
+def _memory_lines(model: Sources, schedule: Schedule, room: Arena) -> list[str]:
+    use = room.use
+    budget = "no budget" if use.budget_bytes is None else f"budget {use.budget_bytes:,} B"
+    lines = [
+        f"Arena: {room.size_bytes:,} B of {use.memory}, {budget}; these steps in this order need",
+        f"{use.bound_bytes:,} B at least. What lies in it, from which step to which:",
+        "",
+    ]
+    lines += lifetime_table(schedule.buffers)
+    callers = [b for b in schedule.buffers if b.memory == CALLER and not b.alias_of]
+    if callers:
+        names = ", ".join(model.face.port(b.tensor).name for b in callers)
+        lines += ["", f"Not counted, because the caller holds them: {names}."]
+    return lines
+
+
+def _declarations(model: Sources) -> str:
+    context: Context = {
+        "includes": includes_for([table.dtype for table in model.tables.tables]),
+        "tables": [
+            {
+                "about": table_note(model, table),
+                "symbol": table.symbol,
+                "form": table.form,
+                "ctype": table.ctype,
+                "count": table.count,
+                "chunks": chunks(table.size_bytes),
+            }
+            for table in model.tables.tables
+        ],
+        "has_text": any(table.form == "text" for table in model.tables.tables),
+    }
+    file = f"{model.face.prefix}_weights.h"
+    return model.render("weights.h.j2", file, "what the tables of numbers are", context)

@@ -1,0 +1,130 @@
+"""What the four C files of a model share: names, tables, the structure's digest, the banner."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import jinja2
+
+from dlbuild import __version__
+from dlbuild.emit.comments import extents, quoted
+from dlbuild.emit.ctypes import storage
+from dlbuild.emit.environment import environment
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile
+from dlbuild.ir.target import Options, Target
+from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.kernels import instance_of, wish_of
+from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.constants import Constant, Constants, constants, structure_digest
+from dlbuild.stages.interface import Interface, interface
+
+TAG_DIGITS = 8
+"""Hexadecimal digits of the digest that C compares; more do not fit its 32-bit integers."""
+
+Context = dict[str, object]
+"""Names that a template may use."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """One model's structure as its C files see it."""
+
+    graph: Graph
+    profile: Profile
+    target: Target
+    options: Options
+    face: Interface
+    instances: Mapping[str, Instance]
+    tables: Constants
+    structure: str
+    environment: jinja2.Environment
+
+    @property
+    def tag(self) -> str:
+        """The part of the structure's digest that C compares."""
+        return self.structure[:TAG_DIGITS]
+
+    def render(self, template: str, file: str, about: str, context: Context) -> str:
+        """Return the text of one file."""
+        shared: Context = {
+            "m": self.face.prefix,
+            "M": self.face.macro,
+            "file": file,
+            "about": about,
+            "version": __version__,
+            "structure": f"0x{self.tag}UL",
+            "structure_name": self.tag,
+            "facts": self.facts(),
+        }
+        return self.environment.get_template(template).render({**shared, **context})
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the lines of the banner: what was built, for what, and how."""
+        options = self.options
+        choices = (
+            f"optimize: {options.optimize}, requantize: {options.requantize}, "
+            f"arena: {options.arena},"
+        )
+        more = (
+            f"input: {options.input}, output: {options.output}, weights: {options.weights}, "
+            f"hook: {'true' if options.hook else 'false'}"
+        )
+        return [
+            ("structure", self.structure),
+            ("target", quoted(self.target.name)),
+            ("recipe", choices),
+            ("", more),
+        ]
+
+
+def sources(  # noqa: PLR0913, PLR0917 - the inputs of the stage
+    graph: Graph,
+    profile: Profile,
+    book: RuleBook,
+    target: Target,
+    options: Options,
+    name: str,
+) -> Sources:
+    """Return what the files of the model `name` share."""
+    wish = wish_of(target, options)
+    instances = {k.name: instance_of(k, graph, book, wish) for k in profile.kernels}
+    face = interface(graph, profile, name)
+    tables = constants(graph, profile, instances, face, options)
+    return Sources(
+        graph=graph,
+        profile=profile,
+        target=target,
+        options=options,
+        face=face,
+        instances=instances,
+        tables=tables,
+        structure=structure_digest(graph, profile, tables),
+        environment=environment([folder / "templates" for folder in book.folders]),
+    )
+
+
+def includes_for(dtypes: Sequence[str]) -> tuple[str, ...]:
+    """Return the headers that declare the C types of these element types."""
+    is_truth = "bool" in dtypes
+    return ("stdbool.h", "stdint.h") if is_truth else ("stdint.h",)
+
+
+def element_type(dtype: str, tensor: str, shape: Sequence[int]) -> str:
+    """Return a tensor's type for people: `int8[1][49][10]`, by its C type."""
+    return f"{storage(dtype, tensor).removesuffix('_t')}{extents(shape)}"
+
+
+def axes_note(order: Sequence[int]) -> str:
+    """Return how axes lie in memory, if not in the model's own order."""
+    if not order or list(order) == sorted(order):
+        return ""
+    return f" (axes {', '.join(map(str, order))} of the model's)"
+
+
+def table_note(model: Sources, table: Constant) -> str:
+    """Return the comment of a table: where it is read, what it is, how it lies."""
+    kernel = model.profile.kernel[table.kernel]
+    reader = f"{model.face.kernels[kernel.name]} {table.operand}"
+    shape = element_type(table.dtype, table.symbol, table.memory_shape)
+    origin = quoted(table.tensor) if table.tensor else "computed by the build"
+    return f"{reader}: {shape}{axes_note(table.order)}, {origin}"
