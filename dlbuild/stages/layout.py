@@ -1,0 +1,233 @@
+"""In which order the axes of each tensor lie in memory. No operator is named.
+
+Nests read and write any order by strides, so an order is a matter of speed; only a view of
+another shape needs one in which it has strides. Each tensor takes the first order that its
+views allow: the interface's, the one that spares a copy later, the one that makes a reordering
+operator only a name, the one its writer prefers, the one of its writer's largest input.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Layout
+from dlbuild.ir.target import Options
+from dlbuild.rulebook.address import view_strides
+from dlbuild.rulebook.derive import own_order, used_by
+from dlbuild.rulebook.instance import Access, Instance, Operand
+from dlbuild.rulebook.value import Read
+
+Order = tuple[int, ...]
+
+_LEAST_RANK_WITH_CHANNELS = 3
+
+
+def layouts(graph: Graph, instances: Sequence[Instance], options: Options) -> tuple[Layout, ...]:
+    """Choose the order of every tensor that a kernel touches.
+
+    Args:
+        graph: the model.
+        instances: its kernels, in topological order.
+        options: `layout` gives interface tensors another order than the model's.
+    """
+    return _Choice(graph, instances, options).layouts()
+
+
+def channels_last(rank: int) -> Order:
+    """Return the order that has axis 1 behind all others."""
+    if rank < _LEAST_RANK_WITH_CHANNELS:
+        return tuple(range(rank))
+    return (0, *range(2, rank), 1)
+
+
+def is_own(order: Order, shape: Sequence[int]) -> bool:
+    """Tell whether an order places the elements as the model's own order does."""
+    longer = [axis for axis in order if shape[axis] != 1]
+    return longer == sorted(longer)
+
+
+class _Choice:
+    def __init__(self, graph: Graph, instances: Sequence[Instance], options: Options) -> None:
+        self._graph = graph
+        self._instances = instances
+        self._constants = frozenset(graph.constants)
+        self._views: dict[str, list[tuple[int, ...]]] = {}
+        for instance in instances:
+            for operand, access in _accesses(instance):
+                if access.view != operand.shape:
+                    self._views.setdefault(operand.tensor, []).append(access.view)
+        asked = dict(options.layout)
+        self._order: dict[str, Order] = {}
+        for name in (*graph.inputs, *graph.outputs):
+            rank = len(graph.tensor[name].shape)
+            is_last = asked.get(name, "onnx") == "nhwc"
+            self._order[name] = channels_last(rank) if is_last else tuple(range(rank))
+        self._wanted: dict[str, Order] = {}
+
+    def layouts(self) -> tuple[Layout, ...]:
+        for instance in reversed(self._instances):
+            self._want(instance)
+        for instance in self._instances:
+            self._choose(instance)
+        for instance in self._instances:
+            self._choose_constants(instance)
+        shapes = self._graph.tensor
+        return tuple(
+            Layout(tensor, order)
+            for tensor, order in self._order.items()
+            if not is_own(order, shapes[tensor].shape)
+        )
+
+    def _allows(self, tensor: str, order: Order) -> bool:
+        shape = self._graph.tensor[tensor].shape
+        views = self._views.get(tensor, ())
+        return all(view_strides(view, shape, order) is not None for view in views)
+
+    def _is_pinned(self, tensor: str) -> bool:
+        """Tell whether views keep a tensor from having its channels last."""
+        return not self._allows(tensor, channels_last(len(self._graph.tensor[tensor].shape)))
+
+    def _want(self, instance: Instance) -> None:
+        """Note the order that the source of a reordering should have for it to be a name only."""
+        for operand in used_by(instance):
+            if operand.role == "output" and self._is_pinned(operand.tensor):
+                self._wanted.setdefault(operand.tensor, own_order(operand))
+        move = reordering(instance)
+        if move is None:
+            return
+        target = self._order.get(move.output.tensor, self._wanted.get(move.output.tensor))
+        source = move.source.tensor
+        if target is None or source in self._order or self._is_pinned(source):
+            return
+        self._wanted.setdefault(source, move.of_source(target))
+
+    def _choose(self, instance: Instance) -> None:
+        for operand in used_by(instance):
+            if operand.role == "output" and operand.tensor not in self._order:
+                for order in self._candidates(operand, instance):
+                    if self._allows(operand.tensor, order):
+                        self._order[operand.tensor] = order
+                        break
+
+    def _candidates(self, operand: Operand, instance: Instance) -> Iterator[Order]:
+        if operand.tensor in self._wanted:
+            yield self._wanted[operand.tensor]
+        move = reordering(instance)
+        if move is not None:
+            yield move.of_output(self._of(move.source))
+        if operand.order:
+            yield operand.order
+        yield from self._followed(operand, instance)
+        yield own_order(operand)
+
+    def _followed(self, operand: Operand, instance: Instance) -> Iterator[Order]:
+        """Yield the order of the largest input; that of a reader, if the interface forces it."""
+        inputs = [
+            o
+            for o in used_by(instance)
+            if o.role == "input"
+            and o.tensor not in self._constants
+            and len(o.shape) == len(operand.shape)
+        ]
+        if not inputs:
+            return
+        largest = max(inputs, key=lambda o: prod(o.shape))
+        if largest.tensor in self._graph.inputs:
+            yield from self._preferred_by_readers(operand.tensor)
+        yield self._of(largest)
+
+    def _preferred_by_readers(self, tensor: str) -> Iterator[Order]:
+        for instance in self._instances:
+            for operand in used_by(instance):
+                if operand.tensor == tensor and operand.role == "input" and operand.order:
+                    yield operand.order
+
+    def _of(self, operand: Operand) -> Order:
+        return self._order.get(operand.tensor, own_order(operand))
+
+    def _choose_constants(self, instance: Instance) -> None:
+        """Let each constant lie as its first reader prefers, or as what that reader writes."""
+        used = used_by(instance)
+        written = next((o for o in used if o.role == "output"), None)
+        for operand in used:
+            if operand.tensor not in self._constants or operand.tensor in self._order:
+                continue
+            order = operand.order
+            if not order and written is not None and len(written.shape) == len(operand.shape):
+                order = self._of(written)
+            is_kept = bool(order) and self._allows(operand.tensor, order)
+            self._order[operand.tensor] = order if is_kept else own_order(operand)
+
+
+def _accesses(instance: Instance) -> Iterator[tuple[Operand, Access]]:
+    used = {o.name: o for o in used_by(instance)}
+    for nest in instance.nests:
+        for access in nest.access.values():
+            if access.operand in used:
+                yield used[access.operand], access
+
+
+@dataclass(frozen=True, slots=True)
+class Reordering:
+    """An input whose axes are an output's in another order. `pairs`: (source, output) axes of
+    more than one point, in the output's order.
+    """
+
+    source: Operand
+    output: Operand
+    pairs: tuple[tuple[int, int], ...]
+
+    def of_source(self, order: Order) -> Order:
+        """Return the order of the source that makes the output lie in `order`."""
+        axis = {output: source for source, output in self.pairs}
+        return _completed([axis[a] for a in order if a in axis], self.source)
+
+    def of_output(self, order: Order) -> Order:
+        """Return the order in which the output lies if the source lies in `order`."""
+        axis = dict(self.pairs)
+        return _completed([axis[a] for a in order if a in axis], self.output)
+
+
+def _completed(order: Sequence[int], operand: Operand) -> Order:
+    """Return the order with the axes of one point in front."""
+    return (*(a for a in own_order(operand) if a not in order), *order)
+
+
+def reordering(instance: Instance) -> Reordering | None:
+    """Return what an instance does if it only reorders the axes of its input."""
+    if instance.role != "copy" or len(instance.nests) != 1 or len(instance.nests[0].steps) != 1:
+        return None
+    (nest,) = instance.nests
+    (step,) = nest.steps
+    if step.over or step.when or step.lets or step.folds or len(step.stores) != 1:
+        return None
+    (store,) = step.stores
+    if not isinstance(store.value, Read):
+        return None
+    read, write = nest.access[store.value.access], nest.access[store.access]
+    source, output = instance.operand(read.operand), instance.operand(write.operand)
+    is_whole = read.view == source.shape and write.view == output.shape
+    if read.guards or source.role != "input" or not is_whole:
+        return None
+    if prod(source.shape) != prod(output.shape):
+        return None
+    read_by, written_by = _axis_numbers(read), _axis_numbers(write)
+    if read_by is None or written_by is None or set(read_by) != set(written_by):
+        return None
+    pairs = ((read_by[a], written_by[a]) for a in written_by)
+    return Reordering(source, output, tuple(pairs))
+
+
+def _axis_numbers(access: Access) -> Mapping[str, int] | None:
+    """Return the axis of more than one point that each loop runs over, None if it is no grid."""
+    found: dict[str, int] = {}
+    for number, (index, extent) in enumerate(zip(access.index, access.view, strict=True)):
+        if extent == 1:
+            continue
+        match index.terms:
+            case ((str() as name, 1),) if not index.constant and name not in found:
+                found[name] = number
+            case _:
+                return None
+    return found

@@ -1,0 +1,106 @@
+"""The profile graph: which kernels compute a model, what each costs, how each tensor lies."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Alias, Kernel, Layout, Profile
+from dlbuild.ir.target import Options, Target
+from dlbuild.rulebook.cost import Cost, cost
+from dlbuild.rulebook.derive import Orders, in_place, own_order, used_by, view_of
+from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.kernels import matched_in, wish_of
+from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.layout import layouts
+from dlbuild.stages.select import Group, select
+
+CYCLES_OF_A_MAC = 1.0
+"""For an element type that the target does not mention."""
+
+
+def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> Profile:
+    """Match every operator, group them into kernels, choose layouts, count and predict.
+
+    Raises:
+        UserError: no rule fits an operator.
+    """
+    matched = cache(matched_in(graph, book, wish_of(target, options)))
+    groups = select(graph, matched, options)
+    chosen = layouts(graph, [g.instance for g in groups], options)
+    order_of = {entry.tensor: entry.order for entry in chosen}
+    kernels = tuple(
+        _kernel(group, number, graph, order_of, target)
+        for number, group in enumerate(groups, start=1)
+    )
+    return Profile(kernels, _touched(chosen, kernels))
+
+
+def _touched(chosen: tuple[Layout, ...], kernels: tuple[Kernel, ...]) -> tuple[Layout, ...]:
+    """Return the layouts of the tensors that are in memory, by name."""
+    names = {t for k in kernels for t in (*k.reads, *k.writes, *k.constants)}
+    return tuple(sorted((e for e in chosen if e.tensor in names), key=lambda e: e.tensor))
+
+
+def _kernel(
+    group: Group,
+    number: int,
+    graph: Graph,
+    order_of: Mapping[str, tuple[int, ...]],
+    target: Target,
+) -> Kernel:
+    instance = group.instance
+    constants = frozenset(graph.constants)
+    used = used_by(instance)
+    inputs = [o.tensor for o in used if o.role == "input"]
+    reads = tuple(dict.fromkeys(t for t in inputs if t not in constants))
+    orders = {
+        o.name: order_of.get(o.tensor, own_order(o)) for o in used if o.role in ("input", "output")
+    }
+    work = cost(instance)
+    return Kernel(
+        name=f"{_stem(instance)}{number}",
+        anchor=group.anchor,
+        prologue=group.prologue,
+        epilogue=group.epilogue,
+        rule=instance.rule,
+        variant=instance.variant,
+        reads=reads,
+        writes=group.writes,
+        constants=tuple(dict.fromkeys(t for t in inputs if t in constants)),
+        macs=work.macs,
+        flops=work.flops,
+        bytes_read=work.bytes_read,
+        bytes_written=work.bytes_written,
+        cycles=predicted_cycles(work, target),
+        alias=_alias(instance, orders, reads),
+        in_place=tuple(pair for pair in in_place(instance, orders) if pair[0] in reads),
+    )
+
+
+def _alias(instance: Instance, orders: Orders, reads: tuple[str, ...]) -> Alias | None:
+    view = view_of(instance, orders)
+    if view is None:
+        return None
+    source = instance.operand(view.source).tensor
+    return Alias(source, view.offset_bytes) if source in reads else None
+
+
+def predicted_cycles(work: Cost, target: Target) -> int:
+    """Return the target's cycles for each MAC of its type, and one for each further operator."""
+    macs = sum(count * _cycles_of(dtype, target) for dtype, count in work.macs_of)
+    return round(macs) + work.further_flops
+
+
+def _cycles_of(dtype: str, target: Target) -> float:
+    signed = f"int{DTYPES[dtype].bits}" if DTYPES[dtype].kind == "uint" else dtype
+    return target.cycles.get(dtype, target.cycles.get(signed, CYCLES_OF_A_MAC))
+
+
+def _stem(instance: Instance) -> str:
+    """Return a short name from what the rule or its variant is called, without its arithmetic."""
+    words = [w for w in instance.variant.split("_") if w not in ("exact", "fixed")]
+    name = "_".join(words) or instance.kind.lower().removeprefix("qlinear")
+    name = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    return name if name[:1].isalpha() else f"k{name}"
