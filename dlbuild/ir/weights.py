@@ -40,7 +40,8 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
     if name in NARROW:
         import ml_dtypes  # noqa: PLC0415 - needed by models with narrow types alone
 
-        return np.dtype(getattr(ml_dtypes, NARROW[name]))
+        found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, NARROW[name]))
+        return found
     return np.dtype(name)
 
 

@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import onnx
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.graph import Fact, Graph, Op, Value
+from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.weights import Array
+from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_file import inputs_of, load_external, read_model
 from dlbuild.stages.parse_graph import draft_of
 from dlbuild.stages.rewrites.batchnorm import fold_batch_normalization
-from dlbuild.stages.rewrites.draft import Book, Draft, Node
+from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.fold import facts_of, values_of
 from dlbuild.stages.rewrites.gemm import join_bias
 from dlbuild.stages.rewrites.grid import scalar_parameters
 from dlbuild.stages.rewrites.identities import drop_identities, name_outputs
@@ -41,7 +42,7 @@ class Parsed:
     weights: Mapping[str, Array]
 
 
-def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: Book, name: str) -> Parsed:
+def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: RuleBook, name: str) -> Parsed:
     """Read a model.
 
     Args:
@@ -63,7 +64,7 @@ def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: Book, name:
     return finish(draft, book, name)
 
 
-def rewrite(draft: Draft, book: Book) -> None:
+def rewrite(draft: Draft, book: RuleBook) -> None:
     """Apply the passes in their order."""
     infer(draft, book, keep=INTEGER_WEIGHTS)
     name_outputs(draft)
@@ -85,7 +86,7 @@ def rewrite(draft: Draft, book: Book) -> None:
     draft.drop_dead()
 
 
-def finish(draft: Draft, book: Book, name: str) -> Parsed:
+def finish(draft: Draft, book: RuleBook, name: str) -> Parsed:
     """Make the graph of a draft whose passes are done."""
     ops = tuple(op_of(draft, node, label) for node, label in named(draft))
     constants = sorted(draft.constants)
@@ -145,27 +146,3 @@ def op_of(draft: Draft, node: Node, label: str) -> Op:
         node.domain,
         node.opset,
     )
-
-
-def values_of(draft: Draft, ops: tuple[Op, ...], book: Book) -> tuple[Value, ...]:
-    """Return the contents of the constants that rules declare as structure."""
-    found: dict[str, Value] = {}
-    for op in ops:
-        for position in sorted(book.value_inputs(op)):
-            name = op.inputs[position] if position < len(op.inputs) else ""
-            if name in draft.constants:
-                array = draft.constants[name]
-                content = tuple(np.asarray(array).reshape(-1).tolist())
-                found[name] = Value(name, tuple(array.shape), content)
-    return tuple(found[name] for name in sorted(found))
-
-
-def facts_of(draft: Draft, ops: tuple[Op, ...], book: Book) -> tuple[Fact, ...]:
-    """Return what the structure took from the numbers, and what the rules ask of them."""
-    found = dict(draft.facts)
-    for op in ops:
-        for position in sorted(book.all_zero_inputs(op)):
-            name = op.inputs[position] if position < len(op.inputs) else ""
-            if name in draft.constants and not draft.constants[name].any():
-                found[Fact("all_zero", (name,))] = None
-    return tuple(sorted(found, key=lambda fact: (fact.kind, fact.tensors)))

@@ -147,7 +147,7 @@ def check_printable(name: str, where: str) -> None:
     if name and all(ord(character) >= ord(" ") and ord(character) != 0x7F for character in name):  # noqa: PLR2004 - delete, the last control character
         return
     raise UserError(
-        f"a tensor is named {ascii(name)}",
+        f"a tensor is named {name!a}",
         where=where,
         why="names appear in messages, file comments and reports; "
         "this one is empty or holds control characters",

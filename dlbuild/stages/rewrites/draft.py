@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import onnx
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.graph import Attribute, Fact, Op, Quantized, Tensor
+from dlbuild.ir.graph import Attribute, Fact, Quantized, Tensor
 from dlbuild.ir.weights import Array, dtype_name
-
-
-class Book(Protocol):
-    """What parse asks of the rules."""
-
-    def rules_for(self, domain: str, kind: str) -> Sequence[object]:
-        """Return the rules of an operator."""
-
-    def value_inputs(self, op: Op) -> frozenset[int]:
-        """Return the positions of inputs whose content is structure."""
-
-    def all_zero_inputs(self, op: Op) -> frozenset[int]:
-        """Return the positions of inputs of which a rule asks whether they are all zero."""
 
 
 @dataclass(eq=False, slots=True)

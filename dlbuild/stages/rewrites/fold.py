@@ -11,28 +11,93 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.graph import Fact, Graph, Op, Value
 from dlbuild.ir.weights import Array
+from dlbuild.rulebook.interpret import interpret
+from dlbuild.rulebook.load import RuleBook
+from dlbuild.rulebook.match import match
 from dlbuild.stages.parse_file import array_of
 from dlbuild.stages.parse_graph import dense, proto_of
-from dlbuild.stages.rewrites.draft import Book, Draft, Node
+from dlbuild.stages.rewrites.draft import Draft, Node
 
 EXACT = frozenset(
-    """
-    Abs Add And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip
-    Compress Concat ConstantOfShape DepthToSpace DequantizeLinear Div Equal Expand EyeLike Flatten
-    Floor Gather GatherElements GatherND Greater GreaterOrEqual Identity IsInf IsNaN Less
-    LessOrEqual Max Min Mod Mul Neg NonZero Not OneHot Or Pad QuantizeLinear Range Reciprocal Relu
-    Reshape Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Sqrt Squeeze Sub Tile
-    TopK Transpose Trilu Unsqueeze Where Xor
-    """.split()
+    [
+        "Abs",
+        "Add",
+        "And",
+        "BitShift",
+        "BitwiseAnd",
+        "BitwiseNot",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Cast",
+        "CastLike",
+        "Ceil",
+        "Clip",
+        "Compress",
+        "Concat",
+        "ConstantOfShape",
+        "DepthToSpace",
+        "DequantizeLinear",
+        "Div",
+        "Equal",
+        "Expand",
+        "EyeLike",
+        "Flatten",
+        "Floor",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Greater",
+        "GreaterOrEqual",
+        "Identity",
+        "IsInf",
+        "IsNaN",
+        "Less",
+        "LessOrEqual",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "NonZero",
+        "Not",
+        "OneHot",
+        "Or",
+        "Pad",
+        "QuantizeLinear",
+        "Range",
+        "Reciprocal",
+        "Relu",
+        "Reshape",
+        "Round",
+        "ScatterElements",
+        "ScatterND",
+        "Sign",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Tile",
+        "TopK",
+        "Transpose",
+        "Trilu",
+        "Unsqueeze",
+        "Where",
+        "Xor",
+    ]
 )
 # After `modernize` a node has a form that this operator set takes; older ones lack evaluators.
 EVALUATED_AS = 21
 # Sums and products of integers are exact in any order.
-EXACT_ON_INTEGERS = frozenset("ReduceSum ReduceProd ReduceMax ReduceMin CumSum MatMul Sum".split())
+EXACT_ON_INTEGERS = frozenset(
+    ["ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "CumSum", "MatMul", "Sum"]
+)
 
 
-def fold(draft: Draft, node: Node, book: Book) -> bool:
+def fold(draft: Draft, node: Node) -> bool:
     """Compute a node whose operands are constant; say whether its results are constants now."""
     if node.domain:
         return False
@@ -45,7 +110,7 @@ def fold(draft: Draft, node: Node, book: Book) -> bool:
     names = [name for name in node.inputs if name]
     if not names or any(name not in draft.constants for name in names):
         return False
-    results = evaluated(draft, node) if is_exact(draft, node) else interpreted(draft, node, book)
+    results = evaluated(draft, node) if is_exact(draft, node) else None
     if results is None:
         return False
     for name, array in zip(node.outputs, results, strict=True):
@@ -116,7 +181,78 @@ def evaluated(draft: Draft, node: Node) -> list[Array] | None:
     return [arrays.get(name, np.zeros(0)) for name in node.outputs]
 
 
-def interpreted(draft: Draft, node: Node, book: Book) -> list[Array] | None:
-    """Compute a node by its rule; None if it has none."""
-    del draft, node, book
-    return None
+def interpret_constants(draft: Draft, node: Node, book: RuleBook) -> bool:
+    """Compute a node of constant operands by its rule, in the rule's own order.
+
+    The types of its results must be known. Say whether they are constants now.
+    """
+    names = [name for name in node.inputs if name]
+    if node.special or not names or any(name not in draft.constants for name in names):
+        return False
+    graph = alone(draft, node, book)
+    try:
+        instance = match(graph.ops[0], graph, book)
+    except UserError:
+        return False
+    if not instance.nests:
+        return False
+    feeds = {
+        operand.name: draft.constants[operand.tensor]
+        for operand in instance.operands
+        if operand.role == "input"
+    }
+    found = interpret(instance, feeds)
+    for operand in instance.operands:
+        if operand.role == "output":
+            draft.keep(operand.tensor, found[operand.name])
+    return True
+
+
+def alone(draft: Draft, node: Node, book: RuleBook) -> Graph:
+    """Return a graph of one node."""
+    inputs = tuple(dict.fromkeys(name for name in node.inputs if name))
+    outputs = tuple(name for name in node.outputs if name)
+    attributes = tuple((key, node.attributes[key]) for key in sorted(node.attributes))
+    op = Op(
+        node.label,
+        node.kind,
+        tuple(node.inputs),
+        tuple(node.outputs),
+        attributes,
+        node.domain,
+        node.opset,
+    )
+    return Graph(
+        draft.where,
+        (),
+        outputs,
+        tuple(draft.tensors[name] for name in (*inputs, *outputs)),
+        (op,),
+        inputs,
+        values_of(draft, (op,), book),
+        facts_of(draft, (op,), book),
+    )
+
+
+def values_of(draft: Draft, ops: tuple[Op, ...], book: RuleBook) -> tuple[Value, ...]:
+    """Return the contents of the constants that rules declare as structure."""
+    found: dict[str, Value] = {}
+    for op in ops:
+        for position in sorted(book.value_inputs(op)):
+            name = op.inputs[position] if position < len(op.inputs) else ""
+            if name in draft.constants:
+                array = draft.constants[name]
+                content = tuple(np.asarray(array).reshape(-1).tolist())
+                found[name] = Value(name, tuple(array.shape), content)
+    return tuple(found[name] for name in sorted(found))
+
+
+def facts_of(draft: Draft, ops: tuple[Op, ...], book: RuleBook) -> tuple[Fact, ...]:
+    """Return what the structure took from the numbers, and what the rules ask of them."""
+    found = dict(draft.facts)
+    for op in ops:
+        for position in sorted(book.all_zero_inputs(op)):
+            name = op.inputs[position] if position < len(op.inputs) else ""
+            if name in draft.constants and not draft.constants[name].any():
+                found[Fact("all_zero", (name,))] = None
+    return tuple(sorted(found, key=lambda fact: (fact.kind, fact.tensors)))

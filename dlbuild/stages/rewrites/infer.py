@@ -12,11 +12,12 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Tensor
+from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_graph import proto_of, tensor_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
 from dlbuild.stages.rewrites.contrib import CONTRIB, stand_in
-from dlbuild.stages.rewrites.draft import Book, Draft, Node
-from dlbuild.stages.rewrites.fold import fold
+from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.fold import fold, interpret_constants
 from dlbuild.stages.rewrites.functions import body_of
 from dlbuild.stages.rewrites.modernize import modernize
 
@@ -24,7 +25,7 @@ SMALL = 256
 """Constants of up to this many elements are shown to the shape inference (axes, sizes, pads)."""
 
 
-def infer(draft: Draft, book: Book, *, keep: frozenset[str]) -> None:
+def infer(draft: Draft, book: RuleBook, *, keep: frozenset[str]) -> None:
     """Type every tensor and fold what is constant, in one walk.
 
     Args:
@@ -47,7 +48,7 @@ def infer(draft: Draft, book: Book, *, keep: frozenset[str]) -> None:
 class Walk:
     """The state of one walk: the nodes that stay."""
 
-    def __init__(self, draft: Draft, book: Book, keep: frozenset[str]) -> None:
+    def __init__(self, draft: Draft, book: RuleBook, keep: frozenset[str]) -> None:
         self.draft = draft
         self.book = book
         self.keep = keep
@@ -59,7 +60,7 @@ class Walk:
         newer = modernize(draft, node)
         if newer is not None:
             return newer
-        if node.kind not in self.keep and fold(draft, node, self.book):
+        if node.kind not in self.keep and fold(draft, node):
             return []
         if all(name in draft.tensors for name in node.outputs if name):
             self.kept.append(node)
@@ -68,13 +69,13 @@ class Walk:
             body = body_of(draft, node)
             if body:
                 return body
-        for name, tensor in outputs_of(draft, node).items():
-            draft.tensors[name] = tensor
-        self.kept.append(node)
+        draft.tensors |= outputs_of(draft, node)
+        if node.kind in self.keep or not interpret_constants(draft, node, self.book):
+            self.kept.append(node)
         return []
 
 
-def refuse_unknown(draft: Draft, book: Book) -> None:
+def refuse_unknown(draft: Draft, book: RuleBook) -> None:
     """Refuse operators that neither ONNX nor a rule defines, all in one message.
 
     Raises:
@@ -164,6 +165,9 @@ def inferred(
     """Ask onnx for the results of a node.
 
     Args:
+        draft: its operands.
+        node: the node.
+        schema: ONNX's definition of its operator.
         floats: see every operand as float32 (for a stand-in of an operator on integers).
 
     Raises:

@@ -103,7 +103,7 @@ def slices(draft: Draft, node: Node) -> list[Node]:
 
 
 def split(draft: Draft, node: Node) -> list[Node]:
-    """Split up to 17 cuts into equal parts if no sizes are given; before 13 they are an attribute."""
+    """Split up to 17 cuts equally if no sizes are given; before 13 they are an attribute."""
     axis = node.integer("axis", 0)
     if "split" in node.attributes:
         sizes = node.integers("split")
@@ -207,13 +207,58 @@ NEWEST = 18
 ALWAYS = 1 << 30
 
 REDUCTIONS = frozenset(
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
-    "ReduceSumSquare".split()
+    [
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceSumSquare",
+    ]
 )
-BROADCASTING = frozenset("Add Sub Mul Div Pow And Or Xor Equal Greater Less PRelu Gemm".split())
+BROADCASTING = frozenset(
+    [
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Pow",
+        "And",
+        "Or",
+        "Xor",
+        "Equal",
+        "Greater",
+        "Less",
+        "PRelu",
+        "Gemm",
+    ]
+)
 IN_PLACE = frozenset(
-    "Abs Ceil Clip Elu Exp Floor HardSigmoid LeakyRelu Log Max Mean Min Neg Reciprocal Relu Selu "
-    "Sigmoid Sqrt Sum Tanh".split()
+    [
+        "Abs",
+        "Ceil",
+        "Clip",
+        "Elu",
+        "Exp",
+        "Floor",
+        "HardSigmoid",
+        "LeakyRelu",
+        "Log",
+        "Max",
+        "Mean",
+        "Min",
+        "Neg",
+        "Reciprocal",
+        "Relu",
+        "Selu",
+        "Sigmoid",
+        "Sqrt",
+        "Sum",
+        "Tanh",
+    ]
 )
 
 # (last operator set with the old form, operators, rewrite); the first line that fits is applied.

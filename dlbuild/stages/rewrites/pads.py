@@ -69,7 +69,7 @@ def accepts(
     own = node.integers("pads", (0,) * len(pads))
     if node.kind == "Conv":
         return True
-    if node.integer("ceil_mode", 0):
+    if node.kind not in {"AveragePool", "MaxPool"} or node.integer("ceil_mode", 0):
         return False
     if node.kind == "AveragePool":
         # The Pad's zeros are counted, so the operator has to count all of its padding.
@@ -84,7 +84,7 @@ def accepts(
     dilated = any(d != 1 for d in node.integers("dilations"))
     is_positive = source is not None and source.kind == "Relu" and not source.domain
     # Every window holds a real element, none is below zero: the padding never wins alone.
-    return node.kind == "MaxPool" and is_positive and is_inside and not dilated
+    return is_positive and is_inside and not dilated
 
 
 def is_zero(draft: Draft, name: str) -> bool:

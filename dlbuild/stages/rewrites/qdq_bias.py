@@ -22,6 +22,8 @@ def integer_bias(  # noqa: PLR0913 - the bias, where it is used, and its factor
     """Return the constant with a bias in whole steps.
 
     Args:
+        draft: where the constant is added.
+        producers: the node that writes each tensor.
         name: the bias of the real operator, empty if there is none.
         grids: of the operator's operand and of its weights.
         shape: what the bias is wanted in.

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dlbuild.ir.graph import Attribute
+from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.rewrites.contrib import DOMAIN
-from dlbuild.stages.rewrites.draft import Book, Draft, Node
+from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.grid import NARROW, QUANTIZE, Grid, are_equal, dequantized, grid_of
 from dlbuild.stages.rewrites.grid import zero_point as zero_of
 from dlbuild.stages.rewrites.qdq_bias import integer_bias
@@ -65,7 +66,7 @@ Fused = tuple[str, str, list[str], dict[str, Attribute]]
 Rule = Callable[[Site], Fused | None]
 
 
-def fuse(draft: Draft, book: Book) -> None:
+def fuse(draft: Draft, book: RuleBook) -> None:
     """Fuse at each quantise node where it can be done."""
     producers, consumers = draft.producers(), draft.consumers()
     replaced: dict[int, list[Node]] = {}
@@ -121,7 +122,7 @@ def limit_only(site: Site, chain: list[Node]) -> list[Node] | None:
     return limited(site, chain, site.node.inputs[0])
 
 
-def fused(site: Site, chain: list[Node], book: Book) -> list[Node] | None:
+def fused(site: Site, chain: list[Node], book: RuleBook) -> list[Node] | None:
     """Fuse a whole pattern: the integer operator, then its limits."""
     rule = RULES.get(site.node.kind)
     if rule is None or site.node.domain or len(site.node.outputs) != 1:

@@ -1,0 +1,155 @@
+"""The model's structure as an ONNX file, each node with what its kernel costs; opens in Netron.
+
+Weights are referred to, not repeated: an initializer's numbers are said to be in the weights file.
+"""
+
+from collections.abc import Mapping
+
+import onnx
+from onnx import helper, numpy_helper
+
+from dlbuild.ir.graph import Graph, Op, Tensor
+from dlbuild.ir.plans import Kernel, Profile, Schedule
+from dlbuild.ir.weights import Array
+from dlbuild.stages.parse_graph import attribute_of
+from dlbuild.stages.parse_shapes import ONNX_OF
+
+IR_VERSION = 10
+OLDEST_OPSET = 13
+PRODUCER = "dlbuild"
+
+
+def annotate(
+    graph: Graph,
+    profile: Profile,
+    schedule: Schedule,
+    *,
+    weights_file: str,
+    times_us: Mapping[str, float] | None = None,
+) -> bytes:
+    """Return the annotated model.
+
+    Args:
+        graph: the structure.
+        profile: the kernels and their costs.
+        schedule: the steps in which they run.
+        weights_file: name of the file with the numbers, beside the annotated model.
+        times_us: measured time of each kernel, if there is one.
+    """
+    model = to_onnx(graph, weights_file=weights_file)
+    notes = notes_of(profile, schedule, times_us or {})
+    for node, op in zip(model.graph.node, graph.ops, strict=True):
+        for key, value in notes.get(op.name, ()):
+            node.metadata_props.add(key=key, value=value)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
+def notes_of(
+    profile: Profile, schedule: Schedule, times_us: Mapping[str, float]
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return for each operator what is written beside it, in a fixed order.
+
+    A kernel's costs stand at its anchor; the operators fused into it name the kernel alone.
+    """
+    total = sum(kernel.cycles for kernel in profile.kernels)
+    steps: dict[str, list[int]] = {}
+    for step in schedule.steps:
+        steps.setdefault(step.kernel, []).append(step.number)
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for kernel in profile.kernels:
+        for op in kernel.ops:
+            found[op] = (("kernel", kernel.name),)
+        found[kernel.anchor] += costs(kernel, total, steps.get(kernel.name, []))
+        if kernel.name in times_us:
+            found[kernel.anchor] += (("time_us", f"{times_us[kernel.name]:.3f}"),)
+    return found
+
+
+def costs(kernel: Kernel, total_cycles: int, steps: list[int]) -> tuple[tuple[str, str], ...]:
+    """Return a kernel's costs as text."""
+    share = 100.0 * kernel.cycles / total_cycles if total_cycles else 0.0
+    rule = f"{kernel.rule} {kernel.variant}".strip()
+    return (
+        ("rule", rule),
+        ("step", " ".join(str(number) for number in steps)),
+        ("share", f"{share:.2f} %"),
+        ("cycles", str(kernel.cycles)),
+        ("macs", str(kernel.macs)),
+        ("flops", str(kernel.flops)),
+        ("bytes", str(kernel.bytes_read + kernel.bytes_written)),
+        ("bytes_read", str(kernel.bytes_read)),
+        ("bytes_written", str(kernel.bytes_written)),
+    )
+
+
+def to_onnx(
+    graph: Graph, weights: Mapping[str, Array] | None = None, *, weights_file: str = ""
+) -> onnx.ModelProto:
+    """Return a graph as an ONNX model.
+
+    Args:
+        graph: the structure.
+        weights: the numbers of its constants; without them they are referred to.
+        weights_file: where constants without numbers are said to be.
+    """
+    values = {v.tensor: v for v in graph.value.values()}
+    initializers: list[onnx.TensorProto] = []
+    for name in graph.constants:
+        tensor = graph.tensor[name]
+        if weights is not None:
+            initializers.append(numpy_helper.from_array(weights[name], name))
+        elif name in values:
+            content = list(values[name].content)
+            initializers.append(
+                helper.make_tensor(name, ONNX_OF[tensor.dtype], tensor.shape, content)
+            )
+        else:
+            initializers.append(referred(tensor, weights_file))
+    proto = helper.make_graph(
+        [node_of(op) for op in graph.ops],
+        graph.name,
+        [info(graph.tensor[name]) for name in graph.inputs],
+        [info(graph.tensor[name]) for name in graph.outputs],
+        initializers,
+        value_info=[
+            info(tensor)
+            for tensor in graph.tensors
+            if tensor.name in graph.producer and tensor.name not in graph.outputs
+        ],
+    )
+    model = helper.make_model(proto, producer_name=PRODUCER, opset_imports=opsets_of(graph))
+    model.ir_version = IR_VERSION
+    return model
+
+
+def opsets_of(graph: Graph) -> list[onnx.OperatorSetIdProto]:
+    """Return one operator set for each domain: the newest that a node has the form of."""
+    newest: dict[str, int] = {"": OLDEST_OPSET}
+    for op in graph.ops:
+        newest[op.domain] = max(newest.get(op.domain, 1), op.opset)
+    return [helper.make_opsetid(domain, newest[domain]) for domain in sorted(newest)]
+
+
+def node_of(op: Op) -> onnx.NodeProto:
+    """Return an operator as an ONNX node."""
+    node = helper.make_node(op.kind, op.inputs, op.outputs, op.name, domain=op.domain)
+    node.attribute.extend(attribute_of(name, value) for name, value in op.attributes)
+    return node
+
+
+def info(tensor: Tensor) -> onnx.ValueInfoProto:
+    """Return a tensor's type."""
+    return helper.make_tensor_value_info(tensor.name, ONNX_OF[tensor.dtype], tensor.shape)
+
+
+def referred(tensor: Tensor, weights_file: str) -> onnx.TensorProto:
+    """Return a constant whose numbers are elsewhere."""
+    proto = onnx.TensorProto(
+        name=tensor.name,
+        data_type=ONNX_OF[tensor.dtype],
+        dims=tensor.shape,
+        data_location=onnx.TensorProto.EXTERNAL,
+    )
+    proto.external_data.add(key="location", value=weights_file)
+    return proto
