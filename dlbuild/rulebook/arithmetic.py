@@ -42,7 +42,7 @@ def convert(value: Array, kind: Type) -> Array:
         return np.asarray(value != 0)
     if value.dtype.kind != "f" or is_float(kind):
         return value.astype(target)
-    limits = np.iinfo(target)
+    limits = np.iinfo(target.name)
     wide = np.trunc(np.nan_to_num(value.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
     low, high = wide <= float(limits.min), wide >= float(limits.max)
     inside = np.where(low | high, 0.0, wide).astype(target)

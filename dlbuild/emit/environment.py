@@ -1,0 +1,22 @@
+"""The Jinja environment of all templates."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+
+
+def environment(folders: Sequence[Path]) -> jinja2.Environment:
+    """Return an environment that looks for templates in `folders`, first found first.
+
+    A name that a template uses and nobody defines is an error.
+    """
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([str(folder) for folder in folders]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # C, not HTML: nothing is escaped.
+        autoescape=False,  # noqa: S701
+    )

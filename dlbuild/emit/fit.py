@@ -1,0 +1,185 @@
+"""Statements that fit a line: what is too long gets a name of its own before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+from dlbuild.emit.ctext import ValueText
+from dlbuild.emit.ctypes import COMPUTE
+from dlbuild.emit.literals import COLUMNS
+from dlbuild.rulebook.value import Choose, Expr, Local, Logic, Number, Read, walk
+
+INDENT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of C at a depth of blocks."""
+
+    depth: int
+    text: str
+
+    def __str__(self) -> str:
+        return " " * (INDENT * self.depth) + self.text
+
+
+class Fitter:
+    """Names what is too long; remembers the names that a nest has used."""
+
+    def __init__(self, values: ValueText, taken: Iterable[str]) -> None:
+        self._values = values
+        self._taken = set(taken)
+        self._constants: dict[tuple[str, str], str] = {}
+
+    def fresh(self, name: str) -> str:
+        """Return `name`, with a number if it is taken, and take it."""
+        chosen, number = name, 2
+        while chosen in self._taken:
+            chosen, number = f"{name}{number}", number + 1
+        self._taken.add(chosen)
+        return chosen
+
+    def constant(self, name: str, code: str) -> tuple[str, bool]:
+        """Return the variable that holds `code`, and whether it has to be declared first."""
+        found = self._constants.get((name, code))
+        if found is not None:
+            return found, False
+        self._constants[name, code] = self.fresh(name)
+        return self._constants[name, code], True
+
+    def statement(
+        self, depth: int, head: str, value: Expr, code: Callable[[Expr], str], tail: str
+    ) -> list[Line]:
+        """Return `head value tail` as lines, the last of which is the statement."""
+        lines: list[Line] = []
+        while _is_long(line := Line(depth, f"{head}{code(value)}{tail}")):
+            part = self._part(value, COLUMNS - len(str(line)) + len(code(value)))
+            if part is None:
+                lines += self._named_address(depth, value)
+                line = Line(depth, f"{head}{code(value)}{tail}")
+                break
+            name = self.fresh("part")
+            start = f"const {COMPUTE[part.type]} {name} = "
+            lines += self.statement(depth, start, part, self._values.code, ";")
+            self._values.ranges.learn(name, part)
+            value = _replaced(value, part, Local(name, part.type))
+        return [*lines, line]
+
+    def _part(self, value: Expr, room: int) -> Expr | None:
+        """Return the part of a value to name: the longest that leaves the rest short enough."""
+        parts = [p for p in _eager_parts(value) if not isinstance(p, Number | Local)]
+        if not parts:
+            return None
+        lengths = [(len(self._values.code(p)), p) for p in parts]
+        need = len(self._values.code(value)) - room
+        enough = [(n, p) for n, p in lengths if n - len("part2") >= need]
+        if enough:
+            return min(enough, key=lambda pair: pair[0])[1]
+        return max(lengths, key=lambda pair: pair[0])[1]
+
+    def _named_address(self, depth: int, value: Expr) -> list[Line]:
+        lines: list[Line] = []
+        for part in walk(value):
+            if isinstance(part, Read) and part.access not in self._values.starts:
+                lines += self._address(depth, part.access)
+        return lines
+
+    def _address(self, depth: int, access: str) -> list[Line]:
+        name = self.fresh(f"{access}_at")
+        lines = self.sum(depth, name, self._values.address(access))
+        empty = self._values.place(access).split("")[1]
+        self._values.starts[access] = (name, empty)
+        return lines
+
+    def place(self, depth: int, access: str, lines: list[Line]) -> str:
+        """Return the element that an access addresses; a long address is named in `lines`."""
+        text = self._values.element(access)
+        if len(text) + INDENT * depth <= COLUMNS // 2 or access in self._values.starts:
+            return text
+        lines += self._address(depth, access)
+        text = self._values.element(access)
+        del self._values.starts[access]
+        return text
+
+    def sum(self, depth: int, name: str, code: str) -> list[Line]:
+        """Return the declaration of an int32_t that is a sum, in as many parts as fit."""
+        line = Line(depth, f"const int32_t {name} = {code};")
+        at = _middle_plus(code)
+        if not _is_long(line) or at is None:
+            return [line]
+        part = self.fresh(f"{name}_part")
+        first = self.sum(depth, part, code[:at])
+        return [*first, *self.sum(depth, name, part + code[at:])]
+
+    def tests(self, texts: Sequence[str], depth: int) -> list[str]:
+        """Return comparisons joined to as few conditions as fit, for nested if statements."""
+        groups: list[list[str]] = []
+        for text in texts:
+            head = (
+                Line(depth + len(groups), f"if ({_joint([*groups[-1], text])}) {{")
+                if groups
+                else None
+            )
+            if head is None or _is_long(head):
+                groups.append([text])
+            else:
+                groups[-1].append(text)
+        return [_joint(group) for group in groups]
+
+
+def _joint(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else " && ".join(f"({text})" for text in texts)
+
+
+def _is_long(line: Line) -> bool:
+    return len(str(line)) > COLUMNS
+
+
+def _middle_plus(code: str) -> int | None:
+    """Return where the sum `code` is best cut: at a top-level sign, near the middle."""
+    depth, cuts = 0, []
+    for at, character in enumerate(code):
+        depth += (character in "([") - (character in ")]")
+        if depth == 0 and code[at : at + 3] in (" + ", " - "):
+            cuts.append(at)
+    return min(cuts, key=lambda at: abs(at - len(code) // 2), default=None)
+
+
+def _eager_parts(value: Expr) -> Iterator[Expr]:
+    """Yield the proper parts of a value that are computed whatever the others are."""
+    for part in _children(value):
+        yield part
+        yield from _eager_parts(part)
+
+
+def _children(value: Expr) -> list[Expr]:
+    match value:
+        case Choose(test, _, _, _):
+            return [test]
+        case Logic(_, parts, _):
+            return [parts[0]]
+        case _:
+            found: list[Expr] = []
+            for item in fields(value):
+                part = getattr(value, item.name)
+                found += [e for e in part if isinstance(e, Expr)] if isinstance(part, tuple) else []
+                if isinstance(part, Expr):
+                    found.append(part)
+            return found
+
+
+def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
+    """Return the value with `new` wherever `old` is."""
+    if value == old:
+        return new
+    changed: dict[str, object] = {}
+    for item in fields(value):
+        part = getattr(value, item.name)
+        if isinstance(part, Expr):
+            changed[item.name] = _replaced(part, old, new)
+        elif isinstance(part, tuple):
+            changed[item.name] = tuple(
+                _replaced(e, old, new) if isinstance(e, Expr) else e for e in part
+            )
+    return replace(value, **changed) if changed else value  # type: ignore[arg-type] # same fields

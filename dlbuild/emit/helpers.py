@@ -1,0 +1,60 @@
+"""The small C functions that kernels call, emitted only where one is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import jinja2
+
+FOLDER = "helpers/"
+SUFFIX = ".c"
+NAME = re.compile(r"[A-Za-z_]\w*")
+
+MATH = re.compile(
+    r"\b(?:(?:exp|log|sqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|atanh|floor|ceil"
+    r"|trunc|erf|rint|fabs|pow|fmod|atan2|copysign)f?|isnan|isinf)\s*\(|\bINFINITY\b|\bNAN\b"
+)
+BOOL = re.compile(r"\b(?:bool|true|false)\b")
+
+
+def helper_names(environment: jinja2.Environment) -> tuple[str, ...]:
+    """Return the names of all helpers on the search path, in alphabetical order."""
+    found = environment.list_templates(filter_func=_is_helper)
+    return tuple(sorted(name[len(FOLDER) : -len(SUFFIX)] for name in found))
+
+
+def _is_helper(name: str) -> bool:
+    return name.startswith(FOLDER) and name.endswith(SUFFIX)
+
+
+def helper_text(environment: jinja2.Environment, name: str) -> str:
+    """Return the C of one helper: a comment and a static inline function."""
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, f"{FOLDER}{name}{SUFFIX}")[0]
+
+
+def helpers_of(environment: jinja2.Environment, texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the helpers that C texts call, each after those that it calls itself."""
+    known = set(helper_names(environment))
+    found: dict[str, None] = {}
+
+    def visit(text: str, caller: str = "") -> None:
+        for name in sorted(set(NAME.findall(text)) & known - {caller} - found.keys()):
+            visit(helper_text(environment, name), name)
+            found[name] = None
+
+    for text in texts:
+        visit(text)
+    return tuple(found)
+
+
+def includes_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the standard headers that C texts need, in alphabetical order."""
+    whole = "\n".join(texts)
+    found = ["stdint.h"]
+    if MATH.search(whole):
+        found.append("math.h")
+    if BOOL.search(whole):
+        found.append("stdbool.h")
+    return tuple(sorted(found))

@@ -1,0 +1,346 @@
+"""One C function for a matched operator."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import jinja2
+
+from dlbuild.emit.comments import extents, filled, quoted
+from dlbuild.emit.ctext import ValueText
+from dlbuild.emit.ctypes import COMPUTE, number, storage
+from dlbuild.emit.fit import Fitter, Line
+from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
+from dlbuild.emit.itext import IndexText, Place
+from dlbuild.emit.literals import COLUMNS
+from dlbuild.emit.liveness import variables_of
+from dlbuild.emit.lower import Lowered, Orders, lower, values_of
+from dlbuild.emit.nest import Printer
+from dlbuild.emit.ranges import Ranges
+from dlbuild.rulebook.address import strides
+from dlbuild.rulebook.index import Folded, Index, Loaded, Quotient, Remainder, Tabled
+from dlbuild.rulebook.instance import Instance, Operand
+from dlbuild.rulebook.value import Lookup, Position, walk
+
+DEFAULT_TEMPLATE = "kernels/nest.c.j2"
+
+KEYWORDS = frozenset(
+    keyword.strip()
+    for keyword in (
+        "auto, break, case, char, const, continue, default, do, double, else, enum, extern, float,"
+        "for, goto, if, inline, int, long, register, restrict, return, short, signed, sizeof,"
+        "static, struct, switch, typedef, union, unsigned, void, volatile, while, bool, true,"
+        "false, exp, log, sqrt, sin, cos, tan, floor, ceil, trunc, erf, pow, fmod, rint"
+    ).split(",")
+)
+"""Names of rules that C needs for itself; printed with an underscore behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a kernel: the operand it stands for and its C type.
+
+    ctype: of one element. by_value: the element itself, else a pointer to the first.
+    is_const: the kernel does not write it.
+    """
+
+    operand: str
+    ctype: str
+    by_value: bool
+    is_const: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """A kernel as C. `text` depends on sizes, types and layouts alone, `comment` on names too.
+
+    helpers: in the order in which they must stand before it. includes: standard headers.
+    """
+
+    text: str
+    comment: str
+    parameters: tuple[Parameter, ...]
+    helpers: tuple[str, ...]
+    includes: tuple[str, ...]
+
+
+def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another stage
+    instance: Instance,
+    name: str,
+    orders: Orders,
+    *,
+    restrict: frozenset[str],
+    constants: frozenset[str],
+    environment: jinja2.Environment,
+) -> KernelText:
+    """Print the function that computes an instance.
+
+    Args:
+        instance: a rule bound to an operator.
+        name: the C name of the function.
+        orders: axis order in memory of each operand (by its name) not in the model's own.
+        restrict: operands that provably overlap with no other.
+        constants: operands of the model that are in the weight table. Those, and made ones,
+            are passed by value if they are one number.
+        environment: where templates are.
+
+    Raises:
+        UserError: an element type has no C yet.
+    """
+    operands = {o.name: o for o in instance.operands}
+    in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
+    nests = [lower(nest, operands, orders, in_table) for nest in instance.nests]
+    nests = [n for n in nests if n.steps and all(n.extent[a] for a in n.domain)]
+    used = _used(nests) if instance.nests else set(operands)
+    by_value = frozenset(n for n in in_table if prod(operands[n].shape) == 1)
+    parameters = tuple(
+        Parameter(o.name, storage(o.dtype, o.tensor), o.name in by_value, o.role != "output")
+        for o in instance.operands
+        if o.name in used
+    )
+    names = {p.operand: _c_name(p.operand) for p in parameters}
+    bodies = [
+        _body(
+            nest, operands, orders, frozenset(names[n] for n in by_value & used), names, len(nests)
+        )
+        for nest in nests
+    ]
+    text = environment.get_template(instance.template or DEFAULT_TEMPLATE).render(
+        signature=_signature(name, parameters, names, restrict),
+        nests=[[str(line) for line in body] for body in bodies],
+        sizes=instance.sizes,
+        shape={o.name: o.shape for o in instance.operands},
+        pitch={o.name: strides(o.shape, orders.get(o.name, ())) for o in instance.operands},
+    )
+    helpers = helpers_of(environment, [text])
+    texts = [text, *(helper_text(environment, h) for h in helpers)]
+    return KernelText(
+        text=text,
+        comment=kernel_comment(instance, orders, parameters, instance.ops),
+        parameters=parameters,
+        helpers=helpers,
+        includes=includes_of(texts),
+    )
+
+
+def _c_name(name: str) -> str:
+    return f"{name}_" if name in KEYWORDS else name
+
+
+def _used(nests: Sequence[Lowered]) -> set[str]:
+    found: set[str] = set()
+    for nest in nests:
+        found |= {access.operand for access in nest.access.values()}
+        found |= {atom.operand for atom in _atoms(nest) if isinstance(atom, Loaded)}
+        for step in nest.steps:
+            for value in values_of(step):
+                found |= {
+                    p.access
+                    for p in walk(value)
+                    if isinstance(p, Lookup) and p.access not in nest.tables
+                }
+    return found
+
+
+def _indices(nest: Lowered) -> list[Index]:
+    found = [index for place in nest.place.values() for index, _ in place.parts]
+    for access in nest.access.values():
+        found += [guard.index for guard in access.guards]
+    for step in nest.steps:
+        for condition in step.when:
+            found += [condition.left, condition.right]
+        for value in values_of(step):
+            found += [p.index for p in walk(value) if isinstance(p, Position)]
+    return found
+
+
+def _atoms(nest: Lowered) -> list[Quotient | Remainder | Folded | Tabled | Loaded]:
+    """Return every non-affine atom of a nest, inner ones too."""
+    found: list[Quotient | Remainder | Folded | Tabled | Loaded] = []
+    open_ = _indices(nest)
+    while open_:
+        for atom, _ in open_.pop().terms:
+            if isinstance(atom, Loaded):
+                open_ += atom.at
+            elif not isinstance(atom, str):
+                open_.append(atom.of)
+            if not isinstance(atom, str):
+                found.append(atom)
+    return found
+
+
+def _body(  # noqa: PLR0913, PLR0917 - what a nest is printed with
+    nest: Lowered,
+    operands: Mapping[str, Operand],
+    orders: Orders,
+    by_value: frozenset[str],
+    names: Mapping[str, str],
+    count: int,
+) -> list[Line]:
+    """Return the lines of one nest, in a block of its own if there are several."""
+    depth = 1 if count == 1 else 2
+    printer = _printer(nest, operands, orders, by_value, names)
+    loops = printer.lines(depth)
+    lines = [*_sizes(nest, loops, depth), *_tables(nest, depth)]
+    if lines:
+        lines.append(Line(0, ""))
+    lines += loops
+    return lines if count == 1 else [Line(1, "{"), *lines, Line(1, "}")]
+
+
+def _printer(
+    nest: Lowered,
+    operands: Mapping[str, Operand],
+    orders: Orders,
+    by_value: frozenset[str],
+    names: Mapping[str, str],
+) -> Printer:
+    access_dtype = {n: operands[a.operand].dtype for n, a in nest.access.items()}
+    ranges = Ranges(nest.extent, access_dtype)
+
+    def loaded_place(atom: Loaded) -> Place:
+        pitch = strides(operands[atom.operand].shape, orders.get(atom.operand, ()))
+        return Place(tuple(zip(atom.at, pitch, strict=True)))
+
+    indices = IndexText(
+        ranges=ranges,
+        dtype={n: o.dtype for n, o in operands.items()},
+        place=loaded_place,
+        names=names,
+        by_value=by_value,
+    )
+    locals_ = variables_of(nest.steps)
+    values = ValueText(
+        index=indices,
+        ranges=ranges,
+        operand={n: names[a.operand] for n, a in nest.access.items()}
+        | {n: c for n, c in names.items() if n not in nest.access},
+        dtype=access_dtype,
+        place=nest.place.__getitem__,
+        model_place=nest.model_place.__getitem__,
+        by_value=by_value,
+        names={name: _c_name(name) for name in locals_},
+    )
+    taken = [*names.values(), *nest.extent, *map(_c_name, locals_), *nest.tables]
+    fitter = Fitter(values, taken)
+    return Printer(nest, operands, ranges, indices, values, fitter)
+
+
+def _sizes(nest: Lowered, loops: Sequence[Line], depth: int) -> list[Line]:
+    """Return the loop extents that the code names, as enumeration constants."""
+    text = "\n".join(line.text for line in loops)
+    axes = [*nest.domain, *dict.fromkeys(a for step in nest.steps for a in step.over)]
+    words = set(re.findall(r"\w+", text))
+    items = [f"{a.upper()} = {nest.extent[a]}" for a in axes if a.upper() in words]
+    lines: list[Line] = []
+    while items:
+        taken = 1
+        while taken < len(items) and len(str(_enum(items[: taken + 1], depth))) <= COLUMNS:
+            taken += 1
+        lines.append(_enum(items[:taken], depth))
+        items = items[taken:]
+    return lines
+
+
+def _enum(items: Sequence[str], depth: int) -> Line:
+    return Line(depth, f"enum {{ {', '.join(items)} }};")
+
+
+def _tables(nest: Lowered, depth: int) -> list[Line]:
+    """Return the tables of numbers that indices and values look up."""
+    lines: list[Line] = []
+    tabled = {a.table: a.numbers for a in _atoms(nest) if isinstance(a, Tabled)}
+    for name, numbers in tabled.items():
+        words = [number(n, "i32") for n in numbers]
+        lines += _table(f"static const int32_t {name}[{len(words)}]", words, depth)
+    looked_up = {
+        part.access: part.type
+        for step in nest.steps
+        for value in values_of(step)
+        for part in walk(value)
+        if isinstance(part, Lookup) and part.access in nest.tables
+    }
+    for name, kind in looked_up.items():
+        words = [number(n, kind) for n in nest.tables[name]]
+        lines += _table(f"static const {COMPUTE[kind]} {name}[{len(words)}]", words, depth)
+    return lines
+
+
+def _table(head: str, words: Sequence[str], depth: int) -> list[Line]:
+    line = Line(depth, f"{head} = {{{', '.join(words)}}};")
+    if len(str(line)) <= COLUMNS:
+        return [line]
+    # clang-format would set such a list in columns of its own choice.
+    rows: list[Line] = []
+    row = ""
+    for word in words:
+        if row and len(str(Line(depth + 1, f"{row} {word},"))) > COLUMNS:
+            rows.append(Line(depth + 1, row))
+            row = ""
+        row = f"{row} {word}," if row else f"{word},"
+    return [
+        Line(depth, "/* clang-format off */"),
+        Line(depth, f"{head} = {{"),
+        *rows,
+        Line(depth + 1, row),
+        Line(depth, "};"),
+        Line(depth, "/* clang-format on */"),
+    ]
+
+
+def _signature(
+    name: str,
+    parameters: Sequence[Parameter],
+    names: Mapping[str, str],
+    restrict: frozenset[str],
+) -> str:
+    """Return the head of the function, broken as clang-format breaks it."""
+    items = [_declared(p, names[p.operand], p.operand in restrict) for p in parameters]
+    return filled(f"static void {name}(", items or ["void"], ")")
+
+
+def _declared(parameter: Parameter, name: str, is_restrict: bool) -> str:  # noqa: FBT001 - private
+    if parameter.by_value:
+        return f"{parameter.ctype} {name}"
+    const = "const " if parameter.is_const else ""
+    return f"{const}{parameter.ctype} *{'restrict ' if is_restrict else ''}{name}"
+
+
+def kernel_comment(
+    instance: Instance, orders: Orders, parameters: Sequence[Parameter], nodes: Sequence[str]
+) -> str:
+    """Return the comment above a kernel: what it computes, for which nodes, in which layout."""
+
+    def wrapped(text: str, hang: str = "") -> list[str]:
+        return textwrap.wrap(
+            text,
+            COLUMNS,
+            initial_indent=" * ",
+            subsequent_indent=f" * {hang}",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    lines = wrapped(f"{instance.kind}: {instance.summary}", "    ")
+    lines += wrapped(f"nodes: {', '.join(quoted(node) for node in nodes)}", "    ")
+    lines.append(" *")
+    shown = {p.operand for p in parameters}
+    for operand in instance.operands:
+        if operand.name in shown:
+            verb = "writes" if operand.role == "output" else "reads"
+            lines += wrapped(f"{verb} {_described(operand, orders)}", "    ")
+    lines[0] = f"/* {lines[0][3:]}"
+    return "\n".join([*lines, " */"])
+
+
+def _described(operand: Operand, orders: Orders) -> str:
+    order = orders.get(operand.name, ())
+    text = f"{operand.name}: {operand.dtype}{extents(operand.shape)}"
+    if order and tuple(order) != tuple(range(len(order))):
+        memory = extents([operand.shape[a] for a in order])
+        text += f", in memory {memory} (axes {', '.join(map(str, order))})"
+    return text

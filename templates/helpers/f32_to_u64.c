@@ -1,0 +1,11 @@
+/* The value without its fraction, limited to what the type holds; NaN gives 0. */
+static inline uint64_t f32_to_u64(float value)
+{
+    if (isnan(value)) {
+        return 0;
+    }
+    if (value <= 0.0F) {
+        return 0U;
+    }
+    return value >= 18446744073709551616.0F ? UINT64_MAX : (uint64_t)value;
+}

@@ -1,0 +1,5 @@
+/* The greater of two. */
+static inline int32_t max_i32(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}

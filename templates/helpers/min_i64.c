@@ -1,0 +1,5 @@
+/* The lesser of two. */
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}

@@ -1,0 +1,5 @@
+/* The lesser of two. */
+static inline uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}

@@ -1,0 +1,5 @@
+/* The lesser of two. */
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}

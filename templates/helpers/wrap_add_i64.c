@@ -1,0 +1,5 @@
+/* Sum modulo 2^64. */
+static inline int64_t wrap_add_i64(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
