@@ -15,6 +15,7 @@ from dlbuild.rulebook.instance import Access, Guard, Operand
 from dlbuild.rulebook.loops import Loops, index_list
 from dlbuild.rulebook.pack import flat, integer
 from dlbuild.rulebook.rule import MapSpec
+from dlbuild.rulebook.simplify import simplified
 from dlbuild.rulebook.value import Expr
 
 
@@ -69,6 +70,8 @@ def access_of(
         places = tuple(Index.axis(axis) for axis in loops.domain)
     else:
         places = index_list(way.spec.at, scope)
+    if not loops.is_empty:
+        places = tuple(simplified(place, loops.box) for place in places)
     place = way.spec.at if way.spec else view_text
     if len(places) != len(view):
         raise Unfit(f"{name} has {len(view)} axes, its map {len(places)}{_at(place)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import reduce
 
-from dlbuild.base.spelling import suggestion
 from dlbuild.rulebook.known import (
     FLOATS,
     Known,
@@ -31,8 +30,7 @@ def call(name: str, arguments: tuple[Typed, ...]) -> Typed:
         ExpressionError: no such function, or the wrong number of arguments.
     """
     if name not in FUNCTIONS and name not in RANK:
-        known = (*FUNCTIONS, *RANK, *SIZE_FUNCTIONS)
-        raise ExpressionError(f"there is no function '{name}': {suggestion(name, known)}")
+        raise ExpressionError(f"there is no function '{name}'")
     wanted = FUNCTIONS.get(name, 1)
     is_chain = name in {"min", "max"}
     if len(arguments) != wanted and not (is_chain and len(arguments) > wanted):

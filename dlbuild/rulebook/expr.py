@@ -7,14 +7,13 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from dlbuild.base.spelling import suggestion
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Condition
 from dlbuild.rulebook.pack import (
     FUNCTIONS,
     ExpressionError,
-    Term,
     TensorName,
+    Term,
     describe,
     flat,
     index,
@@ -160,9 +159,7 @@ def _name(tree: ast.expr, scope: Scope) -> Term:
     try:
         return scope[tree.id]
     except KeyError:
-        raise ExpressionError(
-            f"'{tree.id}' is not known here: {suggestion(tree.id, scope)}", tree.col_offset
-        ) from None
+        raise ExpressionError(f"'{tree.id}' is not known here", tree.col_offset) from None
 
 
 def _constant(tree: ast.expr, _: Scope) -> Term:
@@ -186,9 +183,10 @@ def _unary(tree: ast.expr, scope: Scope) -> Term:
 def _binary(tree: ast.expr, scope: Scope) -> Term:
     assert isinstance(tree, ast.BinOp)
     left, right = evaluate(tree.left, scope), evaluate(tree.right, scope)
-    if isinstance(tree.op, ast.Pow | ast.LShift):
-        if any(isinstance(part, int) and part > _LARGEST_POWER for part in flat(right)):
-            raise ExpressionError(f"an exponent above {_LARGEST_POWER}", tree.right.col_offset)
+    if isinstance(tree.op, ast.Pow | ast.LShift) and any(
+        isinstance(part, int) and part > _LARGEST_POWER for part in flat(right)
+    ):
+        raise ExpressionError(f"an exponent above {_LARGEST_POWER}", tree.right.col_offset)
     return spread(_ARITHMETIC[type(tree.op)], left, right)
 
 
@@ -247,9 +245,7 @@ def _call(tree: ast.expr, scope: Scope) -> Term:
     name = tree.func.id
     function = FUNCTIONS.get(name)
     if function is None:
-        raise ExpressionError(
-            f"there is no function '{name}': {suggestion(name, FUNCTIONS)}", tree.col_offset
-        )
+        raise ExpressionError(f"there is no function '{name}'", tree.col_offset)
     arguments = [evaluate(argument, scope) for argument in tree.args]
     try:
         return function(*arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 
 from dlbuild.rulebook.limits import type_limits
 from dlbuild.rulebook.pack import ExpressionError, Term, describe, truth
@@ -57,13 +58,13 @@ def to_type(value: Typed, type_: Type) -> Expr:
     return value if value.type == type_ else Cast(value, type_)
 
 
-def _converted(number: int | float | bool, type_: Type) -> int | float | bool:
+def _converted(number: int | float, type_: Type) -> int | float:
     bounds = type_limits(type_)
     if bounds is None:
         return float(number)
     if type_ == "bool":
         return bool(number)
-    if number != number:
+    if isnan(number):
         return 0
     low, high = bounds
     return low if number <= low else high if number >= high else int(number)

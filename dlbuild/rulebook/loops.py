@@ -10,7 +10,7 @@ from dlbuild.rulebook.bind import Binding, Unfit, fault_in, size
 from dlbuild.rulebook.expr import evaluate, parse_map
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Operand
-from dlbuild.rulebook.pack import ExpressionError, Term, TensorName, flat, index, integer
+from dlbuild.rulebook.pack import ExpressionError, TensorName, Term, flat, index, integer
 from dlbuild.rulebook.rule import Axis
 
 

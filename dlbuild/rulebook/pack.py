@@ -1,4 +1,4 @@
-"""Packs, a value for each axis of a tensor, and the functions of size expressions and index maps."""
+"""Packs, a value for each axis of a tensor, and the functions of sizes and index maps."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from dlbuild.base.yamlsrc import Items, Node, Scalar, Table, flag, items, table, word
 from dlbuild.base.spelling import suggestion
+from dlbuild.base.yamlsrc import Items, Node, Scalar, Table, flag, items, table, word
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.limits import DTYPE_SETS
 from dlbuild.rulebook.rule import (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from dlbuild.base.digest import Json
 from dlbuild.base.errors import UserError
+from dlbuild.base.spelling import suggestion
 from dlbuild.base.yamlsrc import Items, Node, Scalar, Table
 from dlbuild.rulebook.pack import ExpressionError
 
@@ -46,17 +47,23 @@ def words(node: Node | None, owner: str) -> tuple[str, ...]:
     raise node.error(f"{owner} must be a list of words")
 
 
-def fault(text: Scalar, error: ExpressionError) -> UserError:
-    """Return the error of an expression at its place in the file, the caret under the fault."""
-    what, _, fix = error.what.partition(": did you mean")
-    column = text.column
+def fault(
+    text: Scalar, error: ExpressionError, unknown: str = "", known: Iterable[str] = ()
+) -> UserError:
+    """Return the error of an expression at its place in the file, the caret under the fault.
+
+    Args:
+        text: the expression.
+        error: what is wrong in it.
+        unknown: the word that is not known, if that is what is wrong.
+        known: the words that are.
+    """
     line = text.source.lines[text.line - 1]
     first = text.column - 1 + text.quoted
-    if line.startswith(text.text.strip(), first):
-        column = first + 1 + error.offset
+    is_there = line.startswith(text.text.strip(), first)
     return text.source.error(
         text.line,
-        column,
-        f"{what}, in '{text.text}'" if line.find(text.text) < 0 else what,
-        fix=f"did you mean{fix}" if fix else "",
+        first + 1 + error.offset if is_there else text.column,
+        error.what if is_there else f"{error.what}, in '{text.text}'",
+        fix=suggestion(unknown, known) if unknown else "",
     )

@@ -154,11 +154,11 @@ def used_names(loop: Loop) -> Iterator[str]:
     values = [let.value for let in loop.lets]
     for fold in loop.folds:
         values += [fold.start, fold.each]
-    for store in loop.stores:
-        yield store.access
-        values.append(store.value)
+    values += [store.value for store in loop.stores]
     for value in values:
         yield from named_in(value)
+    for store in loop.stores:
+        yield store.access
 
 
 def named_in(value: Expr) -> Iterator[str]:

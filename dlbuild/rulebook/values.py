@@ -9,7 +9,6 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from dlbuild.base.spelling import suggestion
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook import expr as text_expr
 from dlbuild.rulebook.calls import call
@@ -19,7 +18,6 @@ from dlbuild.rulebook.known import (
     Known,
     Typed,
     finish,
-    join,
     known_number,
     pair,
     to_type,
@@ -130,8 +128,7 @@ def _name(tree: ast.expr, scope: Scope, _: Type | None) -> Typed:
         return Known(scope.sizes[name])
     if name in scope.axes:
         return _position(index(scope.axes[name]))
-    known = (*scope.locals, *scope.reads, *scope.absent, *scope.sizes, *scope.axes)
-    raise ExpressionError(f"'{name}' is not known here: {suggestion(name, known)}")
+    raise ExpressionError(f"'{name}' is not known here")
 
 
 def _position(place: Index) -> Typed:
@@ -198,10 +195,10 @@ def _arithmetic(value: Expr) -> Expr:
 def _computed(operator: str, left: Typed, right: Typed) -> Expr:
     if operator in {"<<", ">>"}:
         a = finish(left)
-        return _binary_of(operator, a, finish(to_type(right, a.type)))
+        return _binary_of(operator, a, to_type(right, a.type))
     a, b = pair(left, right)
     if a.type == "bool" and operator not in {"&", "|", "^"}:
-        a, b = finish(to_type(a, "i32")), finish(to_type(b, "i32"))
+        a, b = to_type(a, "i32"), to_type(b, "i32")
     if operator in {"&", "|", "^"} and a.type in FLOATS:
         raise ExpressionError(f"'{operator}' needs integers or truths")
     return _binary_of(operator, a, b)
@@ -226,10 +223,13 @@ def _compare(tree: ast.expr, scope: Scope, _: Type | None) -> Typed:
         raise ExpressionError("'in' is for texts and packs known at build time")
     sign, _function = text_expr.COMPARISONS[type(tree.ops[0])]
     a, b = pair(left, right)
-    if not isinstance(left, Known) and not isinstance(right, Known):
-        if {left.type, right.type} == {"i32", "u32"}:  # neither holds the other's numbers
-            a, b = finish(to_type(left, "i64")), finish(to_type(right, "i64"))
+    if {_type_of(left), _type_of(right)} == {"i32", "u32"}:  # neither holds the other's numbers
+        a, b = to_type(left, "i64"), to_type(right, "i64")
     return Compare(sign, a, b)  # type: ignore[arg-type] # the six signs of COMPARISONS
+
+
+def _type_of(value: Typed) -> Type | None:
+    return None if isinstance(value, Known) else value.type
 
 
 def _logic(tree: ast.expr, scope: Scope, _: Type | None) -> Typed:
@@ -265,7 +265,7 @@ def _subscript(tree: ast.expr, scope: Scope, _: Type | None) -> Typed:
     name = tree.value.id if isinstance(tree.value, ast.Name) else ""
     if name not in scope.lookups:
         return _folded(tree, scope)
-    place = finish(to_type(typed(tree.slice, scope, "i32"), "i32"))
+    place = to_type(typed(tree.slice, scope, "i32"), "i32")
     return Lookup(name, place, scope.lookups[name])
 
 
@@ -307,7 +307,7 @@ def _saturated(value: Typed, dtype: str) -> Typed:
     if type_ in FLOATS:
         return value
     expr = finish(value)
-    low, high = (finish(to_type(Known(bound), expr.type)) for bound in limits(dtype))
+    low, high = (to_type(Known(bound), expr.type) for bound in limits(dtype))
     return Call("saturate", (expr, low, high), expr.type)
 
 
