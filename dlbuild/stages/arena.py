@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dlbuild.emit.comments import quoted
 from dlbuild.emit.ctypes import storage
+from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Buffer, MemoryUse, Schedule
 from dlbuild.ir.target import Options
@@ -117,17 +118,21 @@ def lifetime_table(buffers: Sequence[Buffer]) -> list[str]:
         key=lambda b: (b.first_step, b.offset_bytes, b.alias_of != ""),
     )
     rows = [
-        (
-            f"{b.offset_bytes:,}",
-            f"{b.size_bytes:,}",
-            f"{b.first_step}-{b.last_step - 1}",
-            quoted(b.tensor) + (f" (in {quoted(b.alias_of, 24)})" if b.alias_of else ""),
-        )
+        (f"{b.offset_bytes:,}", f"{b.size_bytes:,}", f"{b.first_step}-{b.last_step - 1}")
         for b in resident
     ]
-    rows.insert(0, ("offset", "bytes", "steps", "tensor"))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    rows.insert(0, ("offset", "bytes", "steps"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = COLUMNS - len(" * ") - sum(widths) - 2 * len(widths)
+    names = ["tensor", *(_named(b, room) for b in resident)]
     return [
-        "  ".join([*(cell.rjust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
-        for row in rows
+        "  ".join([*(cell.rjust(w) for cell, w in zip(row, widths, strict=True)), name])
+        for row, name in zip(rows, names, strict=True)
     ]
+
+
+def _named(buffer: Buffer, room: int) -> str:
+    if not buffer.alias_of:
+        return quoted(buffer.tensor, room)
+    half = (room - len(" in ")) // 2
+    return f"{quoted(buffer.tensor, half)} in {quoted(buffer.alias_of, half)}"

@@ -18,7 +18,7 @@ def body(model: Sources, schedule: Schedule, kernels: Functions) -> list[str]:
         kernel = model.profile.kernel[step.kernel]
         call = kernels.calls.get(step.number)
         if call is None:
-            lines.append(_comment(step, kernel, model, _alias(kernel)))
+            lines.append(_alias(step, kernel, model))
             continue
         lines.append(_comment(step, kernel, model, _work(kernel, model)))
         lines.append(filled(f"{_MARGIN}{call.function}(", call.arguments, ");"))
@@ -41,12 +41,16 @@ def _unused(model: Sources, schedule: Schedule, used: set[str]) -> list[str]:
 
 
 def _comment(step: Step, kernel: Kernel, model: Sources, rest: str) -> str:
-    ops = {op.name: op for op in model.graph.ops}
-    kinds = " + ".join(ops[name].kind for name in kernel.ops)
-    start = f"{_MARGIN}/* {step.number} {kinds} "
+    start = _start(step, kernel, model)
     end = f"{rest} */"
     room = max(COLUMNS - len(start) - len(end), 12)
     return f"{start}{quoted(kernel.anchor, room)}{end}"
+
+
+def _start(step: Step, kernel: Kernel, model: Sources) -> str:
+    ops = {op.name: op for op in model.graph.ops}
+    kinds = " + ".join(ops[name].kind for name in kernel.ops)
+    return f"{_MARGIN}/* {step.number} {kinds} "
 
 
 def _work(kernel: Kernel, model: Sources) -> str:
@@ -58,7 +62,12 @@ def _work(kernel: Kernel, model: Sources) -> str:
     return f" {sources} -> {results}{macs}"
 
 
-def _alias(kernel: Kernel) -> str:
+def _alias(step: Step, kernel: Kernel, model: Sources) -> str:
+    """Return the comment of a step without code."""
     assert kernel.alias is not None
-    source, result = quoted(kernel.alias.source, 24), quoted(kernel.writes[0], 24)
-    return f": no code, {result} is a view of {source}"
+    start = _start(step, kernel, model)
+    names = (kernel.anchor, kernel.writes[0], kernel.alias.source)
+    fixed = f"{start}: no code,  is a view of  */"
+    room = max((COLUMNS - len(fixed)) // len(names), 12)
+    anchor, result, source = (quoted(name, room) for name in names)
+    return f"{start}{anchor}: no code, {result} is a view of {source} */"

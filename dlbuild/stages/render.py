@@ -105,7 +105,7 @@ def _code(model: Sources, schedule: Schedule, room: Arena) -> str:
     helpers = united([text.helpers for text in kernels.texts])
     section = next((m.section for m in model.target.memories if m.name == room.use.memory), "")
     context: Context = {
-        "includes": united([text.includes for text in kernels.texts]) or ("stdint.h",),
+        "includes": sorted({"stdint.h"}.union(*(text.includes for text in kernels.texts))),
         "tables": model.tables.tables,
         "is_exact": any(
             _rounds(model.instances[call.step.kernel]) for call in kernels.calls.values()
@@ -118,7 +118,7 @@ def _code(model: Sources, schedule: Schedule, room: Arena) -> str:
         "memory_lines": _memory_lines(model, schedule, room),
         "helpers": [helper_text(model.environment, helper).rstrip("\n") for helper in helpers],
         "kernels": [
-            f"{text.comment}{face.macro}_CODE_SECTION\n{text.text}".rstrip("\n")
+            f"{text.comment}\n{face.macro}_CODE_SECTION\n{text.text}".rstrip("\n")
             for text in kernels.texts
         ],
         "accessors": accessors(model, schedule),

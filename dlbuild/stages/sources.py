@@ -9,6 +9,7 @@ from dlbuild import __version__
 from dlbuild.emit.comments import extents, quoted
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.environment import environment
+from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
 from dlbuild.ir.target import Options, Target
@@ -122,9 +123,11 @@ def axes_note(order: Sequence[int]) -> str:
 
 
 def table_note(model: Sources, table: Constant) -> str:
-    """Return the comment of a table: where it is read, what it is, how it lies."""
+    """Return the text of a table's comment: where it is read, what it is, how it lies."""
     kernel = model.profile.kernel[table.kernel]
     reader = f"{model.face.kernels[kernel.name]} {table.operand}"
     shape = element_type(table.dtype, table.symbol, table.memory_shape)
-    origin = quoted(table.tensor) if table.tensor else "computed by the build"
-    return f"{reader}: {shape}{axes_note(table.order)}, {origin}"
+    what = f"{reader}: {shape}{axes_note(table.order)},"
+    origin = quoted(table.tensor, COLUMNS - 6) if table.tensor else "computed by the build"
+    is_short = len(f"/* {what} {origin} */") <= COLUMNS
+    return f"{what} {origin}" if is_short else f"{what}\n * {origin}"
