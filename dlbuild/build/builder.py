@@ -15,8 +15,8 @@ from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.job import ModelFiles
 from dlbuild.build.keys import Identify, KeyMaker
 from dlbuild.build.ledger import Ledger, read_ledger, write_ledger
-from dlbuild.build.pipeline import FILES, Gate, Pipeline, Stage
 from dlbuild.build.recipe import Build, Recipe
+from dlbuild.build.stage import FILES, Gate, Pipeline, Stage
 from dlbuild.build.tasks import Task, run_tasks
 from dlbuild.ir.target import Target
 
@@ -37,11 +37,15 @@ class GateModule(Protocol):
 
 @dataclass(frozen=True)
 class How:
-    """How to build. jobs: tasks at once. keep_going: after a failure, build what can be built."""
+    """How to build. jobs: tasks at once. keep_going: after a failure, build what can be built.
+
+    current: labels of all builds that dlbuild.yaml has; the files of others are removed.
+    """
 
     out: Path = DEFAULT_OUT
     jobs: int = 1
     keep_going: bool = False
+    current: tuple[str, ...] = ()
 
 
 def build(
@@ -66,20 +70,17 @@ def build(
         engine = Engine(KeyMaker(recipe, identify), Store(state), ledger, how.out, report)
         try:
             run_tasks(_tasks(engine, recipe, pipeline), how.jobs, keep_going=how.keep_going)
+            remove_stale(how.out, ledger, how.current)
         finally:
             write_ledger(state / LEDGER, ledger)
     return engine
 
 
-def remove_stale(out: Path, ledger: Ledger, recipe: Recipe) -> list[Path]:
-    """Remove the files of builds that the recipe no longer has; return what was removed."""
-    current = {one.label for one in recipe.builds}
-    gone = [label for label in sorted(ledger.written) if label not in current]
-    removed = []
-    for label in gone:
-        removed += remove_written(out, ledger.written.pop(label))
+def remove_stale(out: Path, ledger: Ledger, current: Sequence[str]) -> None:
+    """Remove the files of builds that the recipe no longer has."""
+    for label in sorted({*ledger.written, *ledger.records} - {*current}):
+        remove_written(out, ledger.written.pop(label, {}))
         ledger.records.pop(label, None)
-    return removed
 
 
 def remove_written(out: Path, written: Mapping[str, str]) -> list[Path]:

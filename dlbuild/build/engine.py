@@ -17,8 +17,8 @@ from dlbuild.build.explain import reasons
 from dlbuild.build.job import Job, Run
 from dlbuild.build.keys import KeyMaker, key_of
 from dlbuild.build.ledger import Ledger, Record
-from dlbuild.build.pipeline import FILES, Stage
 from dlbuild.build.recipe import Build
+from dlbuild.build.stage import FILES, Stage
 
 _ATTEMPTS = 3
 

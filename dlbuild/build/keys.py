@@ -11,8 +11,8 @@ from dlbuild.base.digest import canonical_json, digest, sha256
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.code import CodeDigests
 from dlbuild.build.job import Settings
-from dlbuild.build.pipeline import Stage
 from dlbuild.build.recipe import Build, Recipe
+from dlbuild.build.stage import Stage
 from dlbuild.ir.target import Options, Target
 
 Identify = Callable[[str], str]

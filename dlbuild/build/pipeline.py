@@ -1,76 +1,67 @@
-"""The stages, from the model file to the archive, as one table."""
+"""The pipeline of dlbuild: its stages, in order, and the checks of budgets between them."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dlbuild.build.stage import Gate, Pipeline, Stage
 
-Folder = Literal["rules/ops", "templates"]
+_STEPS = "dlbuild.build.steps"
+_C_OPTIONS = ("optimize", "requantize", "layout", "input", "output", "arena", "weights", "hook")
 
-
-@dataclass(frozen=True)
-class Stage:
-    """One step of the pipeline, and all that it may depend on.
-
-    version: raised when the meaning of its files changes without a change of its code.
-    module: has `run(job)`; imported only if the stage has to run.
-    reads, makes: names of files (see FILES).
-    model, target, options: fields of the recipe that it may see.
-    folders: kinds of files that it reads from packs and the built-in folder.
-    libraries: distributions whose versions can change its result.
-    programs: fields of the target's toolchain that it runs.
-    """
-
-    name: str
-    module: str
-    reads: tuple[str, ...] = ()
-    makes: tuple[str, ...] = ()
-    version: int = 1
-    model: tuple[str, ...] = ()
-    target: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    folders: tuple[Folder, ...] = ()
-    libraries: tuple[str, ...] = ()
-    programs: tuple[Literal["cc", "ar", "size"], ...] = ()
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A check of all models of a target together.
-
-    module: has `check(target, models)`. needs: the files that it reads of each model.
-    before: the stage that does not run unless the check holds; none = it is the last.
-    """
-
-    name: str
-    module: str
-    needs: tuple[str, ...]
-    before: str = ""
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """Stages in order, and the checks between them."""
-
-    stages: tuple[Stage, ...]
-    gates: tuple[Gate, ...] = ()
-
-    @property
-    def maker(self) -> dict[str, str]:
-        """The stage that makes each file."""
-        return {file: stage.name for stage in self.stages for file in stage.makes}
-
-
-FILES = {
-    "graph": "plan/1-graph.json",
-    "profile": "plan/2-profile.json",
-    "tiles": "plan/3-tiles.json",
-    "schedule": "plan/4-schedule.json",
-    "header": "{model}.h",
-    "source": "{model}.c",
-    "weights_header": "{model}_weights.h",
-    "weights_source": "{model}_weights.c",
-    "object": "{model}.o",
-    "weights_object": "{model}_weights.o",
-    "archive": "lib{model}.a",
-    "annotated": "{model}.profile.onnx",
-}
-"""Where files are written, in the folder of a build; files not named here stay in the store."""
+PIPELINE = Pipeline(
+    stages=(
+        Stage(
+            "parse",
+            f"{_STEPS}.parse",
+            makes=("graph", "weights"),
+            model=("source", "shapes"),
+            folders=("rules/ops",),
+            libraries=("onnx", "numpy", "protobuf", "pyyaml"),
+        ),
+        Stage(
+            "profile",
+            f"{_STEPS}.profile",
+            reads=("graph",),
+            makes=("profile",),
+            target=("features", "cycles"),
+            options=("optimize", "requantize", "layout"),
+            folders=("rules/ops",),
+            libraries=("numpy", "pyyaml"),
+        ),
+        Stage(
+            "tile",
+            f"{_STEPS}.tile",
+            reads=("graph", "profile"),
+            makes=("tiles",),
+            target=("memories",),
+            options=("optimize", "max_recompute"),
+        ),
+        Stage(
+            "schedule",
+            f"{_STEPS}.schedule",
+            reads=("graph", "profile", "tiles"),
+            makes=("schedule",),
+            target=("name", "memories", "stack_bytes", "resources"),
+            options=("input", "output", "schedule", "arena"),
+            libraries=("numpy",),
+        ),
+        Stage(
+            "render",
+            f"{_STEPS}.render",
+            reads=("graph", "profile", "tiles", "schedule"),
+            makes=("header", "source", "weights_header"),
+            target=("name", "features", "memories"),
+            options=_C_OPTIONS,
+            folders=("rules/ops", "templates"),
+            libraries=("jinja2", "numpy", "pyyaml"),
+        ),
+        Stage(
+            "tables",
+            f"{_STEPS}.tables",
+            reads=("graph", "weights", "profile"),
+            makes=("weights_source",),
+            target=("name", "features", "memories"),
+            options=_C_OPTIONS,
+            folders=("rules/ops", "templates"),
+            libraries=("jinja2", "numpy", "pyyaml"),
+        ),
+    ),
+    gates=(Gate("ram", f"{_STEPS}.ram", needs=("schedule",), before="render"),),
+)

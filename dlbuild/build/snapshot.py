@@ -1,0 +1,68 @@
+"""What a build depended on, for the no-op check of the next one."""
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from dlbuild.base.paths import package_folder
+from dlbuild.build.engine import Engine
+from dlbuild.build.fastpath import remember
+from dlbuild.build.keys import files_under
+from dlbuild.build.recipe import Recipe
+from dlbuild.build.stage import Pipeline
+
+
+def leave_snapshot(
+    engine: Engine, pipeline: Pipeline, out: Path, request: Sequence[str], started_ns: int
+) -> None:
+    """Let the next build with the same request see by `stat` alone that it has nothing to do."""
+    recipe = engine.keys.recipe
+    folders = [folder / kind for folder in recipe.folders for kind in ("rules", "templates")]
+    folders = [package_folder(), *folders]
+    inputs = [path for folder in folders for path in files_under(folder)]
+    inputs += [*recipe.files, *_model_files(engine, pipeline), *_libraries(pipeline)]
+    remember(
+        out.as_posix(),
+        request,
+        inputs=(path.as_posix() for path in inputs),
+        outputs={
+            (out / name).as_posix(): digest
+            for one in recipe.builds
+            for name, digest in engine.ledger.written.get(one.label, {}).items()
+        },
+        folders=(path.as_posix() for folder in folders for path in _with_inner(folder)),
+        programs=dict.fromkeys(_programs(recipe, pipeline)),
+        started_ns=started_ns,
+    )
+
+
+def _model_files(engine: Engine, pipeline: Pipeline) -> Iterator[Path]:
+    for one in engine.keys.recipe.builds:
+        for stage in pipeline.stages:
+            yield from engine.source_files(stage, one).values()
+
+
+def _libraries(pipeline: Pipeline) -> Iterator[Path]:
+    """Yield a file of each library that goes when another version is installed."""
+    for name in sorted({library for stage in pipeline.stages for library in stage.libraries}):
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue
+        yield Path(str(found.locate_file(""))) / f"{found.name}-{found.version}.dist-info/METADATA"
+
+
+def _programs(recipe: Recipe, pipeline: Pipeline) -> Iterator[str]:
+    for name in sorted({one.target for one in recipe.builds}):
+        for stage in pipeline.stages:
+            for program in stage.programs:
+                command: str = getattr(recipe.targets[name].toolchain, program)
+                yield command
+
+
+def _with_inner(folder: Path) -> Iterator[Path]:
+    """Yield a folder and those inside it; one that is absent too, as it may appear."""
+    yield folder
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() and not path.name.startswith((".", "__pycache__")):
+            yield path

@@ -1,0 +1,76 @@
+"""What a stage and a pipeline are, and where the files that stages make are written."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Folder = Literal["rules/ops", "templates"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the pipeline, and all that it may depend on.
+
+    version: raised when the meaning of its files changes without a change of its code.
+    module: has `run(job)`; imported only if the stage has to run.
+    reads, makes: names of files (see FILES).
+    model, target, options: fields of the recipe that it may see.
+    folders: kinds of files that it reads from packs and the built-in folder.
+    libraries: distributions whose versions can change its result.
+    programs: fields of the target's toolchain that it runs.
+    """
+
+    name: str
+    module: str
+    reads: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    version: int = 1
+    model: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    folders: tuple[Folder, ...] = ()
+    libraries: tuple[str, ...] = ()
+    programs: tuple[Literal["cc", "ar", "size"], ...] = ()
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A check of all models of a target together.
+
+    module: has `check(target, models)`. needs: the files that it reads of each model.
+    before: the stage that does not run unless the check holds; none = it is the last.
+    """
+
+    name: str
+    module: str
+    needs: tuple[str, ...]
+    before: str = ""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages in order, and the checks between them."""
+
+    stages: tuple[Stage, ...]
+    gates: tuple[Gate, ...] = ()
+
+    @property
+    def maker(self) -> dict[str, str]:
+        """The stage that makes each file."""
+        return {file: stage.name for stage in self.stages for file in stage.makes}
+
+
+FILES = {
+    "graph": "plan/1-graph.json",
+    "profile": "plan/2-profile.json",
+    "tiles": "plan/3-tiles.json",
+    "schedule": "plan/4-schedule.json",
+    "header": "{model}.h",
+    "source": "{model}.c",
+    "weights_header": "{model}_weights.h",
+    "weights_source": "{model}_weights.c",
+    "object": "{model}.o",
+    "weights_object": "{model}_weights.o",
+    "archive": "lib{model}.a",
+    "annotated": "{model}.profile.onnx",
+}
+"""Where files are written, in the folder of a build; files not named here stay in the store."""

@@ -1,0 +1,15 @@
+"""The rules that a stage sees."""
+
+from functools import cache
+from pathlib import Path
+
+from dlbuild.rulebook.load import RuleBook, load_rules
+
+
+@cache
+def book_of(folders: tuple[Path, ...]) -> RuleBook:
+    """Return the rules of `folders`, given as they are searched: packs first, built-in ones last.
+
+    Read once in a process; a build in progress does not see edits.
+    """
+    return load_rules(folders[::-1])

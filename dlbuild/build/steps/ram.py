@@ -1,0 +1,20 @@
+"""Do the arenas of all models of a target fit together?"""
+
+from collections.abc import Sequence
+
+from dlbuild.build.job import ModelFiles
+from dlbuild.ir import codec
+from dlbuild.ir.plans import Schedule
+from dlbuild.ir.target import Target
+from dlbuild.stages.budget import Demand, check_target
+from dlbuild.stages.problem import Bytes
+
+
+def check(target: Target, models: Sequence[ModelFiles]) -> None:
+    """Refuse models that together exceed the budget of a memory."""
+    demands = [
+        Demand(model.model, use.memory, Bytes(use.height_bytes), share=model.options.share)
+        for model in models
+        for use in codec.decode(model.files["schedule"], Schedule).memories
+    ]
+    check_target(target, demands)

@@ -1,0 +1,26 @@
+"""Weights to the C of their tables."""
+
+from collections.abc import Mapping
+
+from dlbuild.build.job import Job
+from dlbuild.build.steps.book import book_of
+from dlbuild.ir import codec, weights
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile
+from dlbuild.stages.tables import tables
+
+
+def run(job: Job) -> Mapping[str, bytes]:
+    """Make the tables."""
+    settings = job.settings
+    name = settings.model
+    made = tables(
+        codec.decode(job.inputs["graph"], Graph),
+        weights.decode(job.inputs["weights"]),
+        codec.decode(job.inputs["profile"], Profile),
+        book_of(settings.folders),
+        settings.target,
+        settings.options,
+        name,
+    )
+    return {"weights_source": made[f"{name}_weights.c"]}

@@ -1,0 +1,41 @@
+"""`dlbuild explain`: why each stage ran last time, and what would run now."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from dlbuild.build.builder import LEDGER
+from dlbuild.build.cache import Store
+from dlbuild.build.engine import Engine
+from dlbuild.build.fastpath import STATE_FOLDER
+from dlbuild.build.forecast import forecast
+from dlbuild.build.keys import KeyMaker
+from dlbuild.build.ledger import read_ledger
+from dlbuild.build.pipeline import PIPELINE
+from dlbuild.cli.arguments import Parser
+from dlbuild.cli.project import add_targets, selected, whole_recipe
+from dlbuild.report.text import forecast_text
+from dlbuild.run.toolchain import identify
+
+
+def arguments(parser: Parser) -> None:
+    """Add its options."""
+    add_targets(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print it; nothing runs."""
+    recipe = selected(whole_recipe(given), given.targets)
+    out = Path(given.out)
+    ledger = read_ledger(out / STATE_FOLDER / LEDGER)
+    store = Store(out / STATE_FOLDER)
+    engine = Engine(KeyMaker(recipe, identify), store, ledger, out, lambda _: None)
+    found = {one.label: tuple(forecast(engine, PIPELINE, one)) for one in recipe.builds}
+    if given.json:
+        rows = {label: [asdict(line) for line in lines] for label, lines in found.items()}
+        print(json.dumps({"builds": ledger.number, "stages": rows}, indent=2))
+        return 0
+    print("\n".join(forecast_text(found, ledger.number)))
+    return 0

@@ -1,0 +1,62 @@
+"""What verbs have in common: the recipe, and the part of it that was asked for."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dlbuild.base.errors import UserError
+from dlbuild.base.spelling import suggestion
+from dlbuild.build.recipe import PROJECT_FILE, Recipe, read_recipe
+from dlbuild.cli.arguments import Parser
+
+
+def add_targets(parser: Parser) -> None:
+    """Add the argument that names targets."""
+    parser.add_argument(
+        "targets", nargs="*", metavar="TARGET", help="only these targets (default: all)"
+    )
+
+
+def add_jobs(parser: Parser) -> None:
+    """Add the options of verbs that build."""
+    parser.add_argument(
+        "-j",
+        metavar="N",
+        dest="jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="stages at once (default: the number of processors)",
+    )
+    parser.add_argument(
+        "-k",
+        "--keep-going",
+        action="store_true",
+        help="after a failure, build what can be built",
+    )
+
+
+def whole_recipe(given: argparse.Namespace) -> Recipe:
+    """Read dlbuild.yaml with the overrides of the command line."""
+    return read_recipe(Path(PROJECT_FILE), given.overrides)
+
+
+def selected(recipe: Recipe, targets: Sequence[str]) -> Recipe:
+    """Return the recipe with the builds of some targets alone; none named = all.
+
+    Raises:
+        UserError: no build is for such a target.
+    """
+    if not targets:
+        return recipe
+    known = list(dict.fromkeys(build.target for build in recipe.builds))
+    for name in targets:
+        if name not in known:
+            raise UserError(
+                f"nothing is built for a target '{name}'",
+                where=PROJECT_FILE,
+                fix=suggestion(name, known),
+                exit_code=2,
+            )
+    return replace(recipe, builds=tuple(b for b in recipe.builds if b.target in targets))
