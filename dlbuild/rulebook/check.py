@@ -20,8 +20,11 @@ _SIZE_FUNCTIONS = frozenset(FUNCTIONS)
 _VALUE_FUNCTIONS = frozenset((*FUNCTIONS, *VALUE_WORDS))
 
 
-def check_rule(rule: OpRule) -> None:
+def check_rule(rule: OpRule) -> Names:
     """Refuse a rule that cites an unknown name or gives one name two meanings.
+
+    Returns:
+        The names that its expressions may use.
 
     Raises:
         UserError: at the place in the file.
@@ -31,8 +34,15 @@ def check_rule(rule: OpRule) -> None:
     _check_clashes(rule, names)
     _check_sizes(rule, names)
     _check_maps(rule, names)
+    for layout in (rule.layout, *(variant.layout for variant in rule.variants)):
+        _check_layout(rule, layout)
+    check_steps(rule, names)
+    return names
+
+
+def check_steps(rule: OpRule, names: Names) -> None:
+    """Check constants, steps and variants; the names are known already."""
     _check_body(rule, names, rule.constants, rule.steps)
-    _check_layout(rule, rule.layout)
     for variant in rule.variants:
         ours = replace(names, sizes=names.sizes | frozenset(variant.lets))
         if variant.when is not None:
@@ -42,7 +52,6 @@ def check_rule(rule: OpRule) -> None:
         constants = {**rule.constants, **variant.constants}
         steps = rule.steps if variant.steps is None else variant.steps
         _check_body(rule, ours, constants, steps)
-        _check_layout(rule, variant.layout)
 
 
 def _check_text(

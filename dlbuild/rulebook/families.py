@@ -8,17 +8,22 @@ from dataclasses import replace
 
 from dlbuild.base.yamlsrc import Items, Node, Scalar, Table, table
 
+_STEPS_ALONE = frozenset(("value", "fold"))
 _VALUE = re.compile(r"\bVALUE\b")
 
 
-def expand(document: Table) -> Iterator[Table]:
-    """Yield the document of each operator; a document with `op` is its own."""
+def expand(document: Table) -> Iterator[tuple[Table, bool]]:
+    """Yield the document of each operator; a document with `op` is its own.
+
+    Beside it stands whether it differs from the skeleton in what its steps compute alone.
+    """
     if "family" not in document:
-        yield document
+        yield document, False
         return
     operators = table(document.require("ops", "a family"), "ops")
     for kind, key in operators.keys.items():
-        yield _member(document, key, _line(operators[kind]))
+        line = _line(operators[kind])
+        yield _member(document, key, line), _STEPS_ALONE.issuperset(line.values)
 
 
 def _line(node: Node) -> Table:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbuild.base.spelling import suggestion
-from dlbuild.base.yamlsrc import file_text, read_documents, table, word
+from dlbuild.base.yamlsrc import Table, file_text, read_documents, table, word
 from dlbuild.ir.graph import Op
-from dlbuild.rulebook.check import check_rule
+from dlbuild.rulebook.check import check_rule, check_steps
 from dlbuild.rulebook.families import expand
-from dlbuild.rulebook.read import read_rule
+from dlbuild.rulebook.names import Names
+from dlbuild.rulebook.read import read_like, read_rule
 from dlbuild.rulebook.rule import OpRule, TensorSpec
 
 ONNX_DOMAINS = frozenset(("", "ai.onnx"))
@@ -95,14 +96,27 @@ def _rules_of(path: Path, pack: str, folder: int) -> Iterator[OpRule]:
     file = f"{pack}/{path.name}" if pack else path.name
     numbers: dict[tuple[str, str], int] = {}
     for document in read_documents(file_text(path, name), name):
-        for member in expand(table(document, "a rule")):
-            domain = member.get("domain_name")
-            key = ("" if domain is None else word(domain, "domain_name"), str(member.get("op")))
-            numbers[key] = numbers.get(key, 0) + 1
-            rule = read_rule(member, file, folder, numbers[key])
-            if not rule.extends:
-                check_rule(rule)
-            yield replace(rule, domain=_domain(rule.domain))
+        skeleton: tuple[OpRule, Names] | None = None
+        for member, is_like_others in expand(table(document, "a rule")):
+            number = _number(member, numbers)
+            if skeleton is not None and is_like_others:
+                rule = read_like(skeleton[0], member, number)
+                check_steps(rule, skeleton[1])
+            else:
+                rule = read_rule(member, file, folder, number)
+                rule = replace(rule, domain=_domain(rule.domain))
+                names = None if rule.extends else check_rule(rule)
+                if names is not None and is_like_others:
+                    skeleton = rule, names
+            yield rule
+
+
+def _number(member: Table, numbers: dict[tuple[str, str], int]) -> int:
+    """Return which of its operator's rules in the file a document is."""
+    domain, kind = member.get("domain_name"), member.require("op", "a rule")
+    key = ("" if domain is None else word(domain, "domain_name"), word(kind, "op"))
+    numbers[key] = numbers.get(key, 0) + 1
+    return numbers[key]
 
 
 def _joined(newer: Sequence[OpRule], older: Sequence[OpRule]) -> list[OpRule]:

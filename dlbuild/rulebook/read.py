@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from dlbuild.base.spelling import suggestion
@@ -82,6 +83,19 @@ def read_rule(document: Table, file: str, folder: int, number: int) -> OpRule:
         role=_role(get("role")),
         template=_template(get("template")) or NEST_TEMPLATE,
         variants=_variants(get("variants")),
+        text=document,
+    )
+
+
+def read_like(rule: OpRule, document: Table, number: int) -> OpRule:
+    """Return the rule of another member of a family that differs in its steps alone."""
+    return replace(
+        rule,
+        kind=word(document.require("op", "a rule"), "op"),
+        number=number,
+        summary=_word(document.get("summary")),
+        steps=_steps(document.get("steps")) or (),
+        variants=_variants(document.get("variants")),
         text=document,
     )
 
