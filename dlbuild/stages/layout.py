@@ -47,6 +47,13 @@ def is_own(order: Order, shape: Sequence[int]) -> bool:
     return longer == sorted(longer)
 
 
+def usual(order: Order, shape: Sequence[int]) -> Order:
+    """Return the order with the channels last if it places the elements the same way."""
+    last = channels_last(len(shape))
+    longer = [axis for axis in order if shape[axis] != 1]
+    return last if longer == [axis for axis in last if shape[axis] != 1] else order
+
+
 class _Choice:
     def __init__(self, graph: Graph, instances: Sequence[Instance], options: Options) -> None:
         self._graph = graph
@@ -72,11 +79,11 @@ class _Choice:
             self._choose(instance)
         for instance in self._instances:
             self._choose_constants(instance)
-        shapes = self._graph.tensor
+        shapes = {name: self._graph.tensor[name].shape for name in self._order}
         return tuple(
-            Layout(tensor, order)
+            Layout(tensor, usual(order, shapes[tensor]))
             for tensor, order in self._order.items()
-            if not is_own(order, shapes[tensor].shape)
+            if not is_own(order, shapes[tensor])
         )
 
     def _allows(self, tensor: str, order: Order) -> bool:

@@ -98,9 +98,13 @@ def _cycles_of(dtype: str, target: Target) -> float:
     return target.cycles.get(dtype, target.cycles.get(signed, CYCLES_OF_A_MAC))
 
 
+_HOW = frozenset({"columns", "exact", "fixed", "value", "whole", "windows"})
+"""Words of variants that say how something is computed, not what."""
+
+
 def _stem(instance: Instance) -> str:
-    """Return a short name from what the rule or its variant is called, without its arithmetic."""
-    words = [w for w in instance.variant.split("_") if w not in ("exact", "fixed")]
+    """Return a short name from what the operator or the variant of its rule is called."""
+    words = [w for w in instance.variant.split("_") if w not in _HOW]
     name = "_".join(words) or instance.kind.lower().removeprefix("qlinear")
     name = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return name if name[:1].isalpha() else f"k{name}"
