@@ -39,13 +39,14 @@ class GateModule(Protocol):
 class How:
     """How to build. jobs: tasks at once. keep_going: after a failure, build what can be built.
 
-    current: labels of all builds that dlbuild.yaml has; the files of others are removed.
+    current: labels of all builds that dlbuild.yaml has; the files of others are removed. None =
+    remove nothing.
     """
 
     out: Path = DEFAULT_OUT
     jobs: int = 1
     keep_going: bool = False
-    current: tuple[str, ...] = ()
+    current: tuple[str, ...] | None = None
 
 
 def build(
@@ -70,7 +71,8 @@ def build(
         engine = Engine(KeyMaker(recipe, identify), Store(state), ledger, how.out, report)
         try:
             run_tasks(_tasks(engine, recipe, pipeline), how.jobs, keep_going=how.keep_going)
-            remove_stale(how.out, ledger, how.current)
+            if how.current is not None:
+                remove_stale(how.out, ledger, how.current)
         finally:
             write_ledger(state / LEDGER, ledger)
     return engine

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from sys import version_info
@@ -118,6 +118,7 @@ class _Box:
     value: object
 
 
+@cache
 def _version(library: str) -> str:
     try:
         return version(library)
