@@ -1,0 +1,118 @@
+"""C files become objects and an archive, byte for byte the same wherever they are made."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbuild.base.errors import UserError
+from dlbuild.ir.target import Options, Target
+from dlbuild.run.toolchain import accepts, resolve, run
+
+WARNINGS = (
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wsign-conversion",
+    "-Wshadow",
+    "-Wcast-qual",
+    "-Wstrict-prototypes",
+    "-Wmissing-prototypes",
+    "-Wundef",
+)
+"""What generated C must be free of (ARCHITECTURE, section 7)."""
+
+CALL_GRAPH = "-fcallgraph-info=su"
+"""gcc 10 and later: a file beside the object with each function's stack and what it calls."""
+
+_SHOWN_LINES = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One object. call_graph: the text of gcc's call graph, empty if the compiler has none."""
+
+    content: bytes
+    call_graph: str = ""
+
+
+def flags(target: Target, options: Options) -> tuple[str, ...]:
+    """Return the compiler's flags; the target's own come last, so that they win."""
+    level = "-O2" if options.optimize == "speed" else "-Os"
+    return (
+        "-std=c99",
+        level,
+        *WARNINGS,
+        "-Werror",
+        # A linker can drop what a firmware does not call.
+        "-ffunction-sections",
+        "-fdata-sections",
+        *target.toolchain.cflags,
+    )
+
+
+def compile_file(
+    name: str, files: Mapping[str, bytes], target: Target, options: Options, where: str = ""
+) -> Compiled:
+    """Compile one of `files`.
+
+    Args:
+        name: the C file among them.
+        files: all that it includes or embeds, by name.
+        target: its toolchain is used.
+        options: the build's options.
+        where: how an error names the build: `model@target`.
+
+    Raises:
+        UserError: there is no compiler, or it refuses; shows what it says.
+    """
+    cc = target.toolchain.cc
+    program = resolve(cc)
+    with tempfile.TemporaryDirectory(prefix="dlbuild-") as work:
+        folder = Path(work)
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        made = folder / f"{Path(name).stem}.o"
+        graph = [CALL_GRAPH] if accepts(cc, CALL_GRAPH) else []
+        # The names are relative, and what debugging information says of the folder is mapped.
+        place = [f"-ffile-prefix-map={work}=.", "-I."]
+        given = [*flags(target, options), *graph, *place, "-c", name, "-o", made.name]
+        done = run([*program, *given], folder)
+        if done.status != 0 or not made.is_file():
+            raise _refusal(cc, name, done.text, where, flags(target, options))
+        text = made.with_suffix(".ci")
+        return Compiled(made.read_bytes(), text.read_text() if text.is_file() else "")
+
+
+def archive(name: str, objects: Mapping[str, bytes], target: Target, where: str = "") -> bytes:
+    """Return the archive `name` of objects, without times, owners or paths in it.
+
+    Raises:
+        UserError: there is no archiver, or it refuses.
+    """
+    ar = target.toolchain.ar
+    program = resolve(ar)
+    with tempfile.TemporaryDirectory(prefix="dlbuild-") as work:
+        folder = Path(work)
+        for file, content in objects.items():
+            (folder / file).write_bytes(content)
+        # D: no times and owners. c: no message. s: an index.
+        done = run([*program, "rcsD", name, *objects], folder)
+        if done.status != 0:
+            raise _refusal(ar, name, done.text, where, ())
+        return (folder / name).read_bytes()
+
+
+def _refusal(command: str, name: str, text: str, where: str, given: tuple[str, ...]) -> UserError:
+    lines = text.splitlines()
+    shown = lines[:_SHOWN_LINES]
+    if len(lines) > _SHOWN_LINES:
+        shown.append(f"and {len(lines) - _SHOWN_LINES} more lines")
+    return UserError(
+        f"{command} refuses {name}",
+        where=where,
+        details=shown,
+        why=f"flags: {' '.join(given)}" if given else "",
+        fix="check 'cflags' and 'cc' of the target's toolchain",
+    )

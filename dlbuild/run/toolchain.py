@@ -1,0 +1,120 @@
+"""The programs that turn C into objects: found, named by version, and run the same everywhere."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from dlbuild.base.errors import UserError
+
+SECONDS = 900
+"""After so long a compiler hangs."""
+
+# Variables that change what gcc or clang makes (GCC manual, "Environment Variables").
+_AMBIENT = (
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "OBJC_INCLUDE_PATH",
+    "DEPENDENCIES_OUTPUT",
+    "SUNPRO_DEPENDENCIES",
+    "SOURCE_DATE_EPOCH",
+    "CCC_OVERRIDE_OPTIONS",
+    "GCC_COLORS",
+)
+_VERSION_SUFFIX = re.compile(r"-\d+(\.\d+)*$")
+_PACKAGES = {"cc": "gcc", "ar": "binutils", "size": "binutils", "nm": "binutils"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a program did: its exit status and what it printed, both streams together."""
+
+    status: int
+    text: str
+
+
+def identify(command: str) -> str:
+    """Return what tells one version of a program from another: its answer to `--version`.
+
+    Args:
+        command: a field of a target's toolchain.
+
+    Raises:
+        UserError: there is no such program; says what to install.
+    """
+    return run([*resolve(command), "--version"], Path.cwd()).text
+
+
+def resolve(command: str) -> list[str]:
+    """Return a command as absolute program and arguments.
+
+    Raises:
+        UserError: there is no such program; says what to install.
+    """
+    # A path with spaces in it, else a program with arguments (`ccache gcc`).
+    for words in ([command], shlex.split(command)):
+        found = shutil.which(words[0]) if words else None
+        if found:
+            return [os.path.abspath(found), *words[1:]]  # noqa: PTH100 - keeps cc's link
+    package = package_of(command.split(maxsplit=1)[0] if command.split() else command)
+    raise UserError(
+        f"there is no program '{command}'",
+        why="the target's toolchain names it",
+        fix=f"install it (Debian: apt-get install {package}), or name another in 'toolchain'",
+    )
+
+
+def package_of(command: str) -> str:
+    """Return the Debian package that has a compiler or binary utility."""
+    name = Path(command).name
+    if name in _PACKAGES:
+        return _PACKAGES[name]
+    plain = _VERSION_SUFFIX.sub("", name)
+    triple, _, tool = plain.rpartition("-")
+    if triple and tool in ("gcc", "cc"):
+        return f"gcc-{triple}"
+    if triple and tool in ("ar", "size", "nm", "objdump"):
+        return f"binutils-{triple}"
+    return name
+
+
+def run(command: Sequence[str], folder: Path) -> Finished:
+    """Run a program in `folder`, in English, without the variables that change objects.
+
+    Raises:
+        UserError: it cannot be started, or does not end.
+    """
+    environment = {key: value for key, value in os.environ.items() if key not in _AMBIENT}
+    environment["LC_ALL"] = "C"
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+            check=False,
+        )
+    except OSError as fault:
+        raise UserError(
+            f"'{command[0]}' cannot be run: {fault.strerror}",
+            fix="check the target's 'toolchain'",
+        ) from fault
+    except subprocess.TimeoutExpired as fault:
+        raise UserError(f"'{command[0]}' ran longer than {SECONDS} s") from fault
+    return Finished(done.returncode, done.stdout.decode(errors="replace"))
+
+
+@cache
+def accepts(command: str, flag: str) -> bool:
+    """Return whether a compiler knows a flag."""
+    words = [*resolve(command), flag, "-Werror", "-fsyntax-only", "-x", "c", os.devnull]
+    return run(words, Path.cwd()).status == 0
