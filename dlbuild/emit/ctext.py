@@ -241,9 +241,10 @@ class ValueText:
         kind: the compute type of `dtype`; a narrower store keeps the low bits.
         """
         target = STORAGE[dtype]
-        is_float = value.type in ("f32", "f64")
-        if is_float and kind == "i32" and is_within(self.ranges.of(value), LIMITS["i32"]):
-            return f"({target}){self.text(value).within(UNARY)}"
+        real = value.value if isinstance(value, Cast) and value.type == kind == "i32" else value
+        is_real = real.type in ("f32", "f64") and kind == "i32"
+        if is_real and is_within(self.ranges.of(real), LIMITS["i32"]):
+            return f"({target}){self.text(real).within(UNARY)}"
         text = self.text(value) if value.type == kind else self._cast(value, kind)
         if target == COMPUTE[kind]:
             return text.code

@@ -54,7 +54,7 @@ class Fitter:
         """Return `head value tail` as lines, the last of which is the statement."""
         lines: list[Line] = []
         while _is_long(line := Line(depth, f"{head}{code(value)}{tail}")):
-            part = self._part(value, COLUMNS - len(str(line)) + len(code(value)))
+            part = self._part(value, len(str(line)) - COLUMNS)
             if part is None:
                 lines += self._named_address(depth, value)
                 line = Line(depth, f"{head}{code(value)}{tail}")
@@ -66,14 +66,13 @@ class Fitter:
             value = _replaced(value, part, Local(name, part.type))
         return [*lines, line]
 
-    def _part(self, value: Expr, room: int) -> Expr | None:
-        """Return the part of a value to name: the longest that leaves the rest short enough."""
+    def _part(self, value: Expr, excess: int) -> Expr | None:
+        """Return the part of a value to name: the shortest whose name saves `excess` columns."""
         parts = [p for p in _eager_parts(value) if not isinstance(p, Number | Local)]
         if not parts:
             return None
         lengths = [(len(self._values.code(p)), p) for p in parts]
-        need = len(self._values.code(value)) - room
-        enough = [(n, p) for n, p in lengths if n - len("part2") >= need]
+        enough = [(n, p) for n, p in lengths if n - len("part2") >= excess]
         if enough:
             return min(enough, key=lambda pair: pair[0])[1]
         return max(lengths, key=lambda pair: pair[0])[1]

@@ -15,7 +15,7 @@ from dlbuild.emit.lower import Lowered
 from dlbuild.emit.ranges import Ranges
 from dlbuild.rulebook.instance import Condition, Fold, Loop, Operand
 from dlbuild.rulebook.interpret import used_accesses
-from dlbuild.rulebook.value import COMPUTE_TYPE, Binary, Expr, Local
+from dlbuild.rulebook.value import COMPUTE_TYPE, Binary, Expr, Local, Number
 
 LEAST_ADDENDS = 2
 """An address part of so many addends is worth a name before the innermost loop."""
@@ -204,6 +204,8 @@ class _Step:
                 is_plain = fold.type in ("f32", "f64", "u32", "u64") or (
                     self.printer.ranges.is_exact_fold(fold) or operator in ("&", "|", "^")
                 )
+                if operator == "+" and is_plain and other == Number(1, "i32"):
+                    return [Line(depth, f"++{name};")]
                 if operator in ASSIGNING and is_plain:
                     head, value = f"{name} {operator}= ", other
             case _:
