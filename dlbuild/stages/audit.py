@@ -69,6 +69,10 @@ def _region(buffer: Buffer) -> str:
     return f"caller's {root}" if buffer.memory == "caller" else buffer.memory
 
 
+def _element_bytes(plan: _Plan, tensor: str) -> int:
+    return max(DTYPES[plan.graph.tensor[tensor].dtype].bits // 8, 1)
+
+
 def _shares_bytes(one: Buffer, other: Buffer) -> bool:
     return (
         _region(one) == _region(other)
@@ -130,7 +134,7 @@ def _buffers(plan: _Plan) -> Iterator[str]:
                 f"the buffer of {buffer.tensor} has {buffer.size_bytes} B"
                 f" at {buffer.offset_bytes}, the tensor {tensor.size_bytes} B"
             )
-        element = max(DTYPES[tensor.dtype].bits // 8, 1)
+        element = _element_bytes(plan, buffer.tensor)
         if buffer.offset_bytes % element or buffer.offset_bytes % buffer.align_bytes:
             yield f"{buffer.tensor} lies at {buffer.offset_bytes}, which is not aligned"
         if buffer.alias_of:
@@ -188,17 +192,13 @@ def _memories(plan: _Plan) -> Iterator[str]:
             yield f"{use.memory} may not hold the arena"
         if use.budget_bytes != (memory.size_bytes if memory else None):
             yield f"the budget of {use.memory} is not {use.budget_bytes}"
-        ends = [b.offset_bytes + b.size_bytes for b in plan.schedule.buffers]
-        tops = [
-            end
-            for end, buffer in zip(ends, plan.schedule.buffers, strict=True)
-            if buffer.memory == use.memory
-        ]
-        if use.height_bytes != max([0, *tops]) or use.bound_bytes > use.height_bytes:
-            yield (
-                f"{use.memory} is {max([0, *tops])} B high, not {use.height_bytes}"
-                f" over a bound of {use.bound_bytes}"
-            )
+        here = [buffer for buffer in plan.schedule.buffers if buffer.memory == use.memory]
+        top = max([0, *(buffer.offset_bytes + buffer.size_bytes for buffer in here)])
+        element = max([1, *(_element_bytes(plan, buffer.tensor) for buffer in here)])
+        if not 0 <= use.height_bytes - top < element or use.height_bytes % element:
+            yield f"{use.memory} is filled to {top} B, not to {use.height_bytes}"
+        if use.bound_bytes > use.height_bytes:
+            yield f"{use.memory} is below its lower bound"
         stack = plan.target.stack_bytes or 0
         if use.budget_bytes is not None and use.height_bytes + stack > use.budget_bytes:
             yield f"{use.memory} holds {use.height_bytes + stack} B, more than its budget"

@@ -10,7 +10,7 @@ The ideas are those published with MiniMalloc (Moffitt, ISMM 2023):
 - parts of the problem that no longer meet in time are solved one after the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +21,6 @@ from dlbuild.stages.problem import Bytes, Problem
 Ints = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
-MOST_LIVES = 600
-"""Above this the recursion would be too deep; hill climbing has to do."""
-
 _FAR = np.iinfo(np.int64).max // 4
 
 
@@ -32,7 +29,7 @@ class OutOfNodesError(Exception):
 
 
 def fit(problem: Problem, capacity: int, nodes: int) -> tuple[tuple[Bytes, ...] | None, int]:
-    """Search for offsets with a height of at most `capacity`.
+    """Search for offsets with a height of at most `capacity`; every life has bytes.
 
     Returns:
         the offsets, or None if there are none, and the nodes used.
@@ -93,6 +90,7 @@ class _Node:
 
     waiting: numbers of the lives of this part still to be placed, by rank.
     lowest: for every life, the offset that those placed before it allow.
+    floor, floor_rank: offset and rank of the life placed last.
     """
 
     waiting: Ints
@@ -101,12 +99,29 @@ class _Node:
     floor_rank: int
 
 
+Outcome = Generator["Outcome", bool | None, bool]
+"""A search that asks for the outcome of another one by yielding it, and returns its own."""
+
+
+def _outcome(search: Outcome) -> bool:
+    """Run nested searches on a stack of our own: thousands of lives are no recursion."""
+    stack: list[Outcome] = [search]
+    answer: bool | None = None  # None starts a generator
+    while stack:
+        try:
+            stack.append(stack[-1].send(answer))
+            answer = None
+        except StopIteration as end:
+            stack.pop()
+            answer = end.value
+    return bool(answer)
+
+
 class _Search:
     """One run with one static order; `left` counts the nodes down."""
 
     def __init__(self, problem: Problem, capacity: int, rank: Ints) -> None:
         lives = problem.lives
-        count = len(lives)
         self.capacity = capacity
         self.rank = rank
         self.left = 0
@@ -116,48 +131,39 @@ class _Search:
         self.align = np.array([life.align_bytes for life in lives], dtype=np.int64)
         self.meets = (self.first[:, None] < self.last) & (self.first < self.last[:, None])
         self.crowds = _crowds(problem)
-        self.offsets = np.zeros(count, dtype=np.int64)
+        self.offsets = np.zeros(len(lives), dtype=np.int64)
 
     def run(self) -> tuple[Bytes, ...] | None:
         waiting = np.argsort(self.rank)
         root = _Node(waiting, np.zeros(len(waiting), dtype=np.int64), 0, -1)
-        if not self._solve_parts(root, self.crowds):
+        if not _outcome(self._parts(root, self.crowds)):
             return None
         return tuple(Bytes(int(offset)) for offset in self.offsets)
 
-    def _solve_parts(self, node: _Node, crowds: Truths) -> bool:
-        return all(
-            self._solve(_Node(part, node.lowest, node.floor, node.floor_rank), crowds)
-            for part in self._parts(node.waiting)
-        )
-
-    def _parts(self, waiting: Ints) -> list[Ints]:
-        """Split into sets that do not meet in time, the most crowded first."""
-        if len(waiting) < 2:  # noqa: PLR2004 - one life is one part
-            return [waiting] if len(waiting) else []
-        by_time = waiting[np.argsort(self.first[waiting], kind="stable")]
+    def _parts(self, node: _Node, crowds: Truths) -> Outcome:
+        """Solve each set that does not meet the others in time, the largest first."""
+        by_time = node.waiting[np.argsort(self.first[node.waiting], kind="stable")]
         reach = np.maximum.accumulate(self.last[by_time])
         cuts = np.flatnonzero(self.first[by_time][1:] >= reach[:-1]) + 1
-        if not len(cuts):
-            return [waiting]
-        parts = [part[np.argsort(self.rank[part])] for part in np.split(by_time, cuts)]
-        return sorted(parts, key=lambda part: -int(self.size[part].sum()))
+        parts = [part for part in np.split(by_time, cuts) if len(part)]
+        for part in sorted(parts, key=lambda part: -int(self.size[part].sum())):
+            ranked = part[np.argsort(self.rank[part])]
+            below = _Node(ranked, node.lowest, node.floor, node.floor_rank)
+            if not (yield self._solve(below, crowds)):
+                return False
+        return True
 
-    def _solve(self, node: _Node, crowds: Truths) -> bool:
+    def _solve(self, node: _Node, crowds: Truths) -> Outcome:
+        """Place one life of a part, then the rest."""
         if self.left <= 0:
             raise OutOfNodesError
         self.left -= 1
-        waiting = node.waiting
+        waiting, size = node.waiting, self.size[node.waiting]
         align = self.align[waiting]
-        at = np.maximum(node.lowest[waiting], node.floor)
-        at = -(-at // align) * align
-        end = at + self.size[waiting]
-        if end.max() > self.capacity:
-            return False
-        inside = crowds[:, waiting]
-        crowds, inside = crowds[inside.any(axis=1)], inside[inside.any(axis=1)]
-        begin = np.where(inside, at, _FAR).min(axis=1)
-        if (begin + inside @ self.size[waiting] > self.capacity).any():
+        at = -(-np.maximum(node.lowest[waiting], node.floor) // align) * align
+        end = at + size
+        crowds = crowds[crowds[:, waiting].any(axis=1)]
+        if end.max() > self.capacity or self._is_too_crowded(crowds[:, waiting], at, size):
             return False
         candidates = np.flatnonzero(at < end.min())
         for place in candidates[np.argsort(at[candidates], kind="stable")]:
@@ -167,7 +173,17 @@ class _Search:
                 continue
             raised = np.where(self.meets[number], offset + self.size[number], 0)
             self.offsets[number] = offset
-            rest = _Node(np.delete(waiting, place), np.maximum(node.lowest, raised), offset, rank)
-            if self._solve_parts(rest, crowds):
+            lowest = np.maximum(node.lowest, raised)
+            rest = _Node(np.delete(waiting, place), lowest, offset, rank)
+            if (yield self._parts(rest, crowds)):
                 return True
         return False
+
+    def _is_too_crowded(self, inside: Truths, at: Ints, size: Ints) -> bool:
+        """Say whether some crowd's lives cannot be stacked below the capacity.
+
+        Those that begin at `at` or later need the sum of their sizes above it.
+        """
+        order = np.argsort(-at, kind="stable")
+        above = np.cumsum(inside[:, order] * size[order], axis=1)
+        return bool((np.where(inside[:, order], above + at[order], 0) > self.capacity).any())

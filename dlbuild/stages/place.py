@@ -7,14 +7,16 @@ same solution everywhere.
 
 from dataclasses import dataclass
 
-from dlbuild.stages.branch import MOST_LIVES, OutOfNodesError, fit
+from dlbuild.stages.branch import OutOfNodesError, fit
 from dlbuild.stages.climb import climb
 from dlbuild.stages.firstfit import Order, first_fit, greedy_orders
 from dlbuild.stages.problem import Bytes, Problem
 
-TURNS = 4_000_000
-NODES = 400_000
-"""Work for a whole problem; a turn or a node costs the more, the more lives there are."""
+TURNS = 400
+NODES = 2_000
+"""The most work spent on a problem of up to TYPICAL lives; on a larger one less."""
+
+TYPICAL = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +46,20 @@ class Solution:
 
 
 def place(problem: Problem, effort: float = 1.0) -> Solution:
-    """Return the lowest placement found with the given share of TURNS and NODES.
+    """Return the lowest placement found with `effort` times the usual work.
 
     Lives with a given offset lie there; they must not overlap each other.
     """
-    count = max(len(problem.lives), 1)
     best, order = _best_greedy(problem)
     if best.height_bytes == best.bound_bytes:
         return best
-    offsets, _ = climb(problem, order, int(effort * TURNS) // count**2)
+    scale = effort * min(1.0, TYPICAL / len(problem.lives))
+    offsets, _ = climb(problem, order, int(scale * TURNS))
     best = _better(best, problem, offsets, "hill climb")
     has_fixed = any(life.offset_bytes is not None for life in problem.lives)
-    if best.height_bytes == best.bound_bytes or has_fixed or count > MOST_LIVES:
+    if best.height_bytes == best.bound_bytes or has_fixed:
         return best
-    return _lowered(best, problem, int(effort * NODES) // count)
+    return _lowered(best, problem, int(scale * NODES))
 
 
 def _best_greedy(problem: Problem) -> tuple[Solution, Order]:
@@ -84,17 +86,23 @@ def _better(best: Solution, problem: Problem, offsets: tuple[Bytes, ...], solver
 
 def _lowered(best: Solution, problem: Problem, nodes: int) -> Solution:
     """Lower `best` by branch and bound: the bound itself first, then halves of what is left."""
+    used = [number for number, life in enumerate(problem.lives) if life.size_bytes]
+    dense = Problem(tuple(problem.lives[number] for number in used))
     low, capacity, share = int(best.bound_bytes), int(best.bound_bytes), nodes // 2
     while nodes > 0 and low < best.height_bytes:
+        limit = min(share, nodes)
         try:
-            offsets, used = fit(problem, capacity, min(share, nodes))
+            found, spent = fit(dense, capacity, limit)
         except OutOfNodesError:
-            offsets, used = None, min(share, nodes)
-        nodes -= max(used, 1)
-        if offsets is not None:
-            best = _better(best, problem, offsets, "branch and bound")
-        else:
+            found, spent = None, limit
+        nodes -= max(spent, 1)
+        if found is None:
             low = capacity + 1
+        else:
+            offsets = [Bytes(0)] * len(problem.lives)
+            for number, offset in zip(used, found, strict=True):
+                offsets[number] = offset
+            best = _better(best, problem, tuple(offsets), "branch and bound")
         capacity = (low + best.height_bytes - 1) // 2
         share = max(nodes // 2, 1)
     return best

@@ -11,7 +11,7 @@ Step = NewType("Step", int)
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Bytes that are needed during the steps [first_step, last_step).
+    """Bytes that are needed during the steps [first_step, last_step), at least one.
 
     align_bytes: the offset is a multiple of it. offset_bytes: where it must lie, if that is given.
     """
@@ -53,7 +53,7 @@ class Problem:
     def height_bytes(self, offsets: Sequence[int]) -> Bytes:
         """Return the end of the highest life."""
         tops = (at + life.size_bytes for at, life in zip(offsets, self.lives, strict=True))
-        return Bytes(max(0, *tops))
+        return Bytes(max([0, *tops]))
 
 
 def aligned(offset: int, align_bytes: int) -> Bytes:
@@ -75,7 +75,7 @@ def lower_bound(lives: Sequence[Live]) -> Bytes:
     """
     starts = sorted({life.first_step for life in lives})
     fixed = (life.offset_bytes + life.size_bytes for life in lives if life.offset_bytes is not None)
-    return Bytes(max(0, *fixed, *(_sum_at(live_at(lives, step)) for step in starts)))
+    return Bytes(max([0, *fixed, *(_sum_at(live_at(lives, step)) for step in starts)]))
 
 
 def _sum_at(lives: Sequence[Live]) -> int:

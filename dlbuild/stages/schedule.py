@@ -12,7 +12,7 @@ from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.stages.budget import check_model
 from dlbuild.stages.lifetimes import Lifetime, lifetimes
 from dlbuild.stages.place import place
-from dlbuild.stages.problem import Bytes, Live, Problem, Step, live_at
+from dlbuild.stages.problem import Bytes, Live, Problem, Step, aligned, live_at
 from dlbuild.stages.sharing import CALLER, Block, Sharing, share
 
 UNNAMED = Memory("ram")
@@ -52,18 +52,19 @@ def arrange(
     resident = [buffers for buffers in blocks if buffers[0].memory != CALLER]
     problem = Problem(tuple(_life(buffers) for buffers in resident))
     solution = place(problem)
+    offsets = zip(problem.lives, solution.offsets, strict=True)
+    start = {life.name: offset for life, offset in offsets}
+    placed = [_moved(buffer, start) for buffers in blocks for buffer in buffers]
+    placed.sort(key=lambda buffer: buffer.first_step)
+    # A C object's size is a multiple of the alignment of its elements.
+    element = max((_element_bytes(graph, b.tensor) for bs in resident for b in bs), default=1)
     use = MemoryUse(
         memory.name,
-        solution.height_bytes,
-        solution.bound_bytes,
+        aligned(solution.height_bytes, element),
+        aligned(solution.bound_bytes, element),
         memory.size_bytes,
         _peak_step(problem.lives, steps),
     )
-    moved = {
-        life.name: offset for life, offset in zip(problem.lives, solution.offsets, strict=True)
-    }
-    placed = [_moved(buffer, moved) for buffers in blocks for buffer in buffers]
-    placed.sort(key=lambda buffer: buffer.first_step)
     return Schedule(steps, tuple(placed), (use,), solution.solver)
 
 
@@ -91,11 +92,15 @@ def _is_code(profile: Profile, sharing: Sharing, kernel: str) -> bool:
     return profile.kernel[kernel].alias is None or kernel in sharing.copies
 
 
+def _element_bytes(graph: Graph, tensor: str) -> int:
+    return max(DTYPES[graph.tensor[tensor].dtype].bits // 8, 1)
+
+
 def _buffers(
     graph: Graph, block: Block, lives: Mapping[str, Lifetime], memory: Memory
 ) -> tuple[Buffer, ...]:
     """Return a buffer for each member of a block, offsets counted from the block's start."""
-    aligns = {name: max(DTYPES[graph.tensor[name].dtype].bits // 8, 1) for name in block.members}
+    aligns = {name: _element_bytes(graph, name) for name in block.members}
     start_align = 1 if block.owner else memory.align_bytes
     return tuple(
         Buffer(
