@@ -1,0 +1,231 @@
+"""Programs that run the generated C on given inputs: the whole model, or each kernel alone.
+
+A program includes the generated source, so that it reaches what is static there: it overwrites the
+arena before each run, and puts a kernel's inputs where the schedule has them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from dlbuild.emit.ctypes import storage
+from dlbuild.ir.graph import Graph, Tensor
+from dlbuild.ir.plans import Profile, Schedule, Step
+from dlbuild.ir.target import Options, Target
+from dlbuild.ir.weights import Array, numpy_dtype
+from dlbuild.rulebook.load import RuleBook
+from dlbuild.run.runner_program import Program
+from dlbuild.stages.arena import CALLER, Places, arena
+from dlbuild.stages.declaration import parameters
+from dlbuild.stages.functions import functions
+from dlbuild.stages.interface import Port
+from dlbuild.stages.sources import Sources, sources
+
+Values = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A model as it was built. name: prefix of its C names. folder: where its C files are."""
+
+    name: str
+    graph: Graph
+    profile: Profile
+    schedule: Schedule
+    book: RuleBook
+    target: Target
+    options: Options
+    folder: Path
+
+    @cached_property
+    def model(self) -> Sources:
+        """What its C files share."""
+        return sources(self.graph, self.profile, self.book, self.target, self.options, self.name)
+
+    @cached_property
+    def places(self) -> Places:
+        """Where its tensors lie in C."""
+        return Places(self.graph, self.schedule, self.model.face, self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A C array that the program owns."""
+
+    name: str
+    ctype: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a tensor lies, as a C expression, and how many bytes it takes."""
+
+    pointer: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _LayerStep:
+    """What the program does for one step."""
+
+    number: int
+    kernel: str
+    reads: tuple[_Place, ...]
+    writes: tuple[_Place, ...]
+    call: str
+
+
+def model_program(built: Built) -> str:
+    """Return the text of the program that runs the whole model."""
+    ports = built.model.face.ports
+    context = {
+        "inputs": [_port(built, port) for port in ports if port.is_input],
+        "outputs": [_port(built, port) for port in ports if not port.is_input],
+        "arguments": _arguments(built),
+    }
+    return _render(built, "runner/run.c.j2", context)
+
+
+def layer_program(built: Built) -> str:
+    """Return the text of the program that runs each step alone."""
+    calls = functions(built.model, built.schedule, built.places).calls
+    steps = [
+        _LayerStep(
+            number=step.number,
+            kernel=step.kernel,
+            reads=tuple(_place(built, name) for name in reads_of(built, step)),
+            writes=tuple(_place(built, name) for name in writes_of(built, step)),
+            call=f"{calls[step.number].function}({', '.join(calls[step.number].arguments)});",
+        )
+        for step in code_steps(built)
+    ]
+    variables = [_variable(port, "") for port in built.model.face.ports]
+    return _render(built, "runner/layers.c.j2", {"ports": variables, "steps": steps})
+
+
+def code_steps(built: Built) -> tuple[Step, ...]:
+    """Return the steps that call a function."""
+    return tuple(step for step in built.schedule.steps if step.is_code)
+
+
+def reads_of(built: Built, step: Step) -> tuple[str, ...]:
+    """Return the activations that a step reads, each once."""
+    constants = frozenset(built.graph.constants)
+    reads = built.profile.kernel[step.kernel].reads
+    return tuple(name for name in dict.fromkeys(reads) if name not in constants)
+
+
+def writes_of(built: Built, step: Step) -> tuple[str, ...]:
+    """Return the activations that a step writes."""
+    return built.profile.kernel[step.kernel].writes
+
+
+def run_model(
+    built: Built, program: Program, samples: Sequence[Values], n_runs: int
+) -> tuple[tuple[Values, ...], ...]:
+    """Return the outputs of each run of each sample.
+
+    Args:
+        built: the model.
+        program: compiled from `model_program`.
+        samples: a value for each input of the model.
+        n_runs: how often each sample is run.
+    """
+    sent = [memory_bytes(built, name, s[name]) for s in samples for name in built.graph.inputs]
+    received = program.run(b"".join(sent), [str(len(samples)), str(n_runs)])
+    reader = _Reader(built, received)
+    return tuple(tuple(reader.take(built.graph.outputs) for _ in range(n_runs)) for _ in samples)
+
+
+def run_layers(
+    built: Built, program: Program, samples: Sequence[Values]
+) -> dict[int, tuple[Values, ...]]:
+    """Return what each step writes for each sample, given the values of what it reads.
+
+    Args:
+        built: the model.
+        program: compiled from `layer_program`.
+        samples: a value for each activation that any step reads.
+    """
+    sent = [
+        memory_bytes(built, name, values[name])
+        for step in code_steps(built)
+        for values in samples
+        for name in reads_of(built, step)
+    ]
+    reader = _Reader(built, program.run(b"".join(sent), [str(len(samples))]))
+    return {
+        step.number: tuple(reader.take(writes_of(built, step)) for _ in samples)
+        for step in code_steps(built)
+    }
+
+
+def memory_bytes(built: Built, tensor: str, array: Array) -> bytes:
+    """Return an array's bytes as they lie in the target's memory."""
+    order = built.profile.order_of.get(tensor, ())
+    return np.ascontiguousarray(array.transpose(order) if order else array).tobytes()
+
+
+class _Reader:
+    """Takes tensors, one after the other, from what a program wrote."""
+
+    def __init__(self, built: Built, content: bytes) -> None:
+        self._built = built
+        self._content = content
+        self._at = 0
+
+    def take(self, names: Sequence[str]) -> dict[str, Array]:
+        return {name: self._tensor(self._built.graph.tensor[name]) for name in names}
+
+    def _tensor(self, tensor: Tensor) -> Array:
+        dtype = numpy_dtype(tensor.dtype)
+        last = self._at + tensor.count * dtype.itemsize
+        flat = np.frombuffer(self._content[self._at : last], dtype)
+        self._at = last
+        order = self._built.profile.order_of.get(tensor.name, ())
+        if not order:
+            return flat.reshape(tensor.shape)
+        stored = flat.reshape([tensor.shape[axis] for axis in order])
+        return stored.transpose(np.argsort(order))
+
+
+def _render(built: Built, template: str, context: Mapping[str, object]) -> str:
+    has_arena = bool(arena(built.graph, built.schedule).members)
+    common = {
+        "name": built.name,
+        "arena": built.options.arena if has_arena else "",
+        "hook": built.options.hook,
+    }
+    return built.model.environment.get_template(template).render({**common, **context})
+
+
+def _arguments(built: Built) -> list[str]:
+    """Return what the program hands to the run function, in its order."""
+    own = {port.name: f"dlb_{port.name}" for port in built.model.face.ports}
+    own["user"] = "NULL"
+    return [own.get(p.name, p.name) for p in parameters(built.model, built.schedule)]
+
+
+def _port(built: Built, port: Port) -> dict[str, object]:
+    """A port in the caller's memory is a variable of the program, one in the arena is there."""
+    variable, name = _variable(port, "dlb_"), port.tensor.name
+    is_callers = built.schedule.buffer[name].memory == CALLER
+    place = _Place(variable.name, _size_bytes(port.tensor)) if is_callers else _place(built, name)
+    return {"is_callers": is_callers, "variable": variable, "place": place}
+
+
+def _variable(port: Port, prefix: str) -> _Variable:
+    ctype = storage(port.tensor.dtype, port.tensor.name)
+    return _Variable(prefix + port.name, ctype, port.tensor.count)
+
+
+def _place(built: Built, name: str) -> _Place:
+    return _Place(built.places.pointer(name), _size_bytes(built.graph.tensor[name]))
+
+
+def _size_bytes(tensor: Tensor) -> int:
+    return tensor.count * numpy_dtype(tensor.dtype).itemsize

@@ -1,0 +1,121 @@
+"""A C program with one translation unit of ours and the model's tables, compiled and run here."""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbuild.base.errors import UserError
+from dlbuild.ir.target import Target
+
+HOST_COMPILER = "cc"
+SECONDS = 1800
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """How programs that run on this machine are compiled.
+
+    note: what the user should know if it is not the target's own compiler.
+    """
+
+    command: str
+    flags: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An executable and the folder of its input and output files."""
+
+    file: Path
+
+    def run(self, sent: bytes, arguments: Sequence[str]) -> bytes:
+        """Run it on `sent` and return what it wrote.
+
+        Raises:
+            UserError: it failed, or took too long.
+        """
+        source, result = self.file.with_suffix(".in"), self.file.with_suffix(".out")
+        source.write_bytes(sent)
+        command = [str(self.file.resolve()), str(source), str(result), *arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)
+        except subprocess.TimeoutExpired as fault:
+            raise UserError(f"the program ran longer than {SECONDS} s", where=self._name) from fault
+        if done.returncode != 0:
+            # A negative code is a signal's number (POSIX).
+            how = f"signal {-done.returncode}" if done.returncode < 0 else f"{done.returncode}"
+            raise UserError(
+                f"the generated C failed when run here: exit {how}",
+                where=self._name,
+                details=done.stderr.decode(errors="replace").splitlines()[:20],
+            )
+        content = result.read_bytes()
+        source.unlink()
+        result.unlink()
+        return content
+
+    @property
+    def _name(self) -> str:
+        return self.file.name
+
+
+def compiler_for(target: Target, extra: Sequence[str] = ()) -> Compiler:
+    """Return the target's compiler if its programs run here, else this machine's."""
+    tool = target.toolchain
+    ours, theirs = _machine(HOST_COMPILER), _machine(tool.cc)
+    if theirs and theirs[0] == ours[0]:
+        return Compiler(tool.cc, (*tool.cflags, *extra))
+    note = (
+        f"target '{target.name}' has no runner: its C was compiled and run here with"
+        f" {HOST_COMPILER}, not with {tool.cc}"
+    )
+    return Compiler(HOST_COMPILER, ("-O2", *extra), note)
+
+
+def _machine(command: str) -> list[str]:
+    """Return the parts of the machine's name that a compiler makes code for; empty if it fails."""
+    try:
+        done = subprocess.run(
+            [command, "-dumpmachine"], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return []
+    return done.stdout.strip().split("-") if done.returncode == 0 else []
+
+
+def compile_program(
+    text: str, name: str, sources: Sequence[Path], compiler: Compiler, work: Path
+) -> Program:
+    """Compile `text` and `sources` into an executable in the folder `work`.
+
+    Args:
+        text: C source; it may include what lies beside the first of `sources`.
+        name: of the program, without a suffix.
+        sources: further C files.
+        compiler: what to use.
+        work: an existing folder.
+
+    Raises:
+        UserError: there is no such compiler, or it refuses.
+    """
+    main, made = work / f"{name}.c", work / name
+    main.write_text(text, encoding="ascii")
+    command = [compiler.command, "-std=c99", *compiler.flags, f"-I{sources[0].parent}"]
+    command += [str(main), *map(str, sources), "-o", str(made), "-lm"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as fault:
+        raise UserError(
+            f"there is no compiler '{compiler.command}' here",
+            why="verify compiles the generated C and runs it",
+            fix=f"install {compiler.command}",
+        ) from fault
+    if done.returncode != 0:
+        raise UserError(
+            f"{compiler.command} refuses the program that runs the model",
+            where=main.name,
+            details=done.stderr.splitlines()[:20],
+        )
+    return Program(made)

@@ -1,0 +1,188 @@
+"""Each rule file says what it is about, and what it says is what ONNX says.
+
+The cases are onnx's own node tests; those of domains that onnx does not have stand in
+`tests/run/test_contrib_rules.py`. Nothing is compiled here: the steps are carried out with numpy.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import yaml
+
+from dlbuild.base.errors import UserError
+from dlbuild.emit.ctypes import STORAGE
+from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
+from dlbuild.ir.weights import Array, dtype_name
+from dlbuild.rulebook.interpret import interpret
+from dlbuild.rulebook.load import RuleBook, load_rules
+from dlbuild.rulebook.match import Wish, match
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted((ROOT / "rules" / "ops").glob("*.yaml"))
+MICROSOFT = "com.microsoft"
+DIFFERENT = {
+    # Of a negative number shifted by its width or more ONNX wants -1, the rules give 0.
+    "test_bitshift_right_int8_shift_ge_width",
+    "test_bitshift_right_int32_shift_ge_width",
+    "test_bitshift_right_int8_negative_shift",
+    "test_bitshift_right_int32_negative_shift",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One of onnx's cases: a model of one node, what it is given, and what is due."""
+
+    name: str
+    model: onnx.ModelProto
+    given: tuple[object, ...]
+    due: tuple[object, ...]
+    rtol: float
+
+    @property
+    def node(self) -> onnx.NodeProto:
+        node: onnx.NodeProto = self.model.graph.node[0]
+        return node
+
+
+@cache
+def book() -> RuleBook:
+    return load_rules([ROOT])
+
+
+@cache
+def node_cases() -> Mapping[str, list[Case]]:
+    """Return onnx's cases that consist of one node, by operator."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.loader import load_model_tests  # noqa: PLC0415 - makes all cases
+
+        loaded = load_model_tests(kind="node")
+    found: dict[str, list[Case]] = {}
+    for test in loaded:
+        if test.model is not None and test.data_sets and len(test.model.graph.node) == 1:
+            given, due = (tuple(map(plain, part)) for part in test.data_sets[0])
+            case = Case(test.name, test.model, given, due, test.rtol)
+            found.setdefault(case.node.op_type, []).append(case)
+    return found
+
+
+def plain(value: object) -> object:
+    """Return an array where onnx gives a message, as it does for types that numpy lacks."""
+    if isinstance(value, onnx.TensorProto) and value.data_type != onnx.TensorProto.STRING:
+        return onnx.numpy_helper.to_array(value)
+    return value
+
+
+def documents(path: Path) -> Iterator[dict[str, object]]:
+    yield from yaml.safe_load_all(path.read_text())
+
+
+def operators(document: Mapping[str, object]) -> list[str]:
+    listed = document.get("ops")
+    return [str(document["op"])] if "op" in document else list(listed)  # type: ignore[call-overload] # a map
+
+
+def attribute(proto: onnx.AttributeProto) -> Attribute:
+    value = onnx.helper.get_attribute_value(proto)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list):
+        return tuple(v.decode() if isinstance(v, bytes) else v for v in value)
+    assert isinstance(value, int | float)
+    return value
+
+
+def graph_of(case: Case, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> Graph:
+    node = case.node
+    op = Op(
+        name="node",
+        kind=node.op_type,
+        inputs=tuple(node.input),
+        outputs=tuple(node.output),
+        attributes=tuple((a.name, attribute(a)) for a in node.attribute),
+        domain=node.domain,
+        opset=case.model.opset_import[0].version,
+    )
+    arrays = {**inputs, **outputs}
+    values = [op.inputs[i] for i in sorted(book().value_inputs(op)) if op.inputs[i]]
+    zeros = [op.inputs[i] for i in sorted(book().all_zero_inputs(op)) if op.inputs[i]]
+    return Graph(
+        name="case",
+        inputs=tuple(inputs)[:1],
+        outputs=tuple(outputs),
+        tensors=tuple(Tensor(n, dtype_name(a), a.shape) for n, a in arrays.items()),
+        ops=(op,),
+        constants=tuple(inputs)[1:],
+        values=tuple(Value(n, arrays[n].shape, tuple(arrays[n].ravel().tolist())) for n in values),
+        facts=tuple(Fact("all_zero", (n,)) for n in zeros if not arrays[n].any()),
+    )
+
+
+def checked(case: Case) -> str:
+    """Return what is wrong with a case, or nothing; raise UserError if no rule takes it."""
+    names = [entry.name for entry in case.model.graph.input]
+    arrays = [a for a in (*case.given, *case.due) if isinstance(a, np.ndarray | np.generic)]
+    if len(arrays) < len(case.given) + len(case.due):
+        raise UserError("a sequence or a missing tensor")
+    if any(dtype_name(np.asarray(a)) not in STORAGE for a in arrays):
+        raise UserError("an element type that generated C does not hold")
+    inputs = dict(zip(names, map(np.asarray, case.given), strict=True))
+    results = [entry.name for entry in case.model.graph.output]
+    outputs = dict(zip(results, map(np.asarray, case.due), strict=True))
+    graph = graph_of(case, inputs, outputs)
+    instance = match(graph.ops[0], graph, book(), Wish())
+    if not instance.nests:
+        raise UserError("an opaque rule")
+    operands = [operand for operand in instance.operands if operand.role == "input"]
+    found = interpret(instance, {o.name: inputs[o.tensor] for o in operands})
+    for operand in instance.operands:
+        if operand.role == "output" and operand.tensor in outputs:
+            expected = outputs[operand.tensor]
+            rtol = 1e-2 if expected.dtype.itemsize < np.dtype(np.float32).itemsize else case.rtol
+            close = np.allclose(
+                found[operand.name].astype(np.float64),
+                expected.astype(np.float64),
+                rtol=rtol,
+                atol=1e-5,
+                equal_nan=True,
+            )
+            if not close:
+                return f"{case.name}: {operand.tensor} differs"
+    return ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_each_rule_has_a_summary_and_a_source(path: Path) -> None:
+    for document in documents(path):
+        assert str(document.get("summary", "")).strip(), f"{path.name}: no summary"
+        assert str(document.get("source", "")).startswith("https://"), f"{path.name}: no source"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_each_operator_computes_what_onnx_says(path: Path) -> None:
+    faults, untested = [], []
+    for document in documents(path):
+        if document.get("domain_name", "") == MICROSOFT:
+            continue
+        for kind in operators(document):
+            n_passed = 0
+            for case in node_cases().get(kind, []):
+                if case.name in DIFFERENT:
+                    continue
+                try:
+                    fault = checked(case)
+                except UserError:
+                    continue
+                faults += [fault] if fault else []
+                n_passed += not fault
+            if not n_passed:
+                untested.append(kind)
+    assert not faults
+    assert not untested
