@@ -83,11 +83,15 @@ class Engine:
         """Write the files of a stage into the build folder, if their content differs."""
         written = self.ledger.written.setdefault(build.label, {})
         for name in stage.makes:
-            digest = self.outputs[build.label].get(name)
-            if name in FILES and digest is not None:
-                path = path_of(self.out, build, name)
-                write_if_changed(path, self.content(build, name))
-                written[path.relative_to(self.out).as_posix()] = digest
+            if name not in FILES:
+                continue
+            path = path_of(self.out, build, name)
+            content = self.content(build, name)
+            if content:
+                write_if_changed(path, content)
+                written[path.relative_to(self.out).as_posix()] = self.outputs[build.label][name]
+            elif written.pop(path.relative_to(self.out).as_posix(), None):
+                path.unlink(missing_ok=True)
 
     def content(self, build: Build, name: str) -> bytes:
         """Return the content of a file that a stage of this build made."""

@@ -21,6 +21,12 @@ _INPUTS = {
     "object": "the object of the C source",
     "weights_object": "the object of the weight tables",
     "archive": "the archive",
+    "size": "the sizes",
+    "weights_binary": "the embedded weights",
+    "call_graph": "the call graph",
+    "annotated": "the annotated model",
+    "make": "the fragment for make",
+    "cmake": "the fragment for CMake",
 }
 
 

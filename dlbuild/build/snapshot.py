@@ -20,7 +20,7 @@ def leave_snapshot(
     folders = [folder / kind for folder in recipe.folders for kind in ("rules", "templates")]
     folders = [package_folder(), *folders]
     inputs = [path for folder in folders for path in files_under(folder)]
-    inputs += [*recipe.files, *_model_files(engine, pipeline), *_libraries(pipeline)]
+    inputs += [*recipe.files, *_model_files(engine, pipeline)]
     remember(
         out.as_posix(),
         request,
@@ -30,7 +30,10 @@ def leave_snapshot(
             for one in recipe.builds
             for name, digest in engine.ledger.written.get(one.label, {}).items()
         },
-        folders=(path.as_posix() for folder in folders for path in _with_inner(folder)),
+        folders=(
+            *(path.as_posix() for folder in folders for path in _with_inner(folder)),
+            *dict.fromkeys(_libraries(pipeline)),
+        ),
         programs=dict.fromkeys(_programs(recipe, pipeline)),
         started_ns=started_ns,
     )
@@ -42,14 +45,13 @@ def _model_files(engine: Engine, pipeline: Pipeline) -> Iterator[Path]:
             yield from engine.source_files(stage, one).values()
 
 
-def _libraries(pipeline: Pipeline) -> Iterator[Path]:
-    """Yield a file of each library that goes when another version is installed."""
+def _libraries(pipeline: Pipeline) -> Iterator[str]:
+    """Yield the folders of libraries: another version is another name in it."""
     for name in sorted({library for stage in pipeline.stages for library in stage.libraries}):
         try:
-            found = distribution(name)
+            yield str(distribution(name).locate_file(""))
         except PackageNotFoundError:
             continue
-        yield Path(str(found.locate_file(""))) / f"{found.name}-{found.version}.dist-info/METADATA"
 
 
 def _programs(recipe: Recipe, pipeline: Pipeline) -> Iterator[str]:

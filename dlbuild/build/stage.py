@@ -64,13 +64,19 @@ FILES = {
     "profile": "plan/2-profile.json",
     "tiles": "plan/3-tiles.json",
     "schedule": "plan/4-schedule.json",
+    "size": "plan/5-size.json",
     "header": "{model}.h",
     "source": "{model}.c",
     "weights_header": "{model}_weights.h",
     "weights_source": "{model}_weights.c",
+    "weights_binary": "{model}_weights.bin",
     "object": "{model}.o",
     "weights_object": "{model}_weights.o",
     "archive": "lib{model}.a",
     "annotated": "{model}.profile.onnx",
+    "make": "{model}.mk",
+    "cmake": "{model}.cmake",
 }
-"""Where files are written, in the folder of a build; files not named here stay in the store."""
+"""Where files are written, in the folder of a build; files not named here stay in the store.
+
+A file without content (weights_binary, unless the tables are embedded) is not written."""

@@ -12,9 +12,13 @@ from dlbuild.stages.problem import Bytes
 
 def check(target: Target, models: Sequence[ModelFiles]) -> None:
     """Refuse models that together exceed the budget of a memory."""
-    demands = [
+    check_target(target, arenas(models))
+
+
+def arenas(models: Sequence[ModelFiles]) -> list[Demand]:
+    """Return what each model's arena takes."""
+    return [
         Demand(model.model, use.memory, Bytes(use.height_bytes), share=model.options.share)
         for model in models
         for use in codec.decode(model.files["schedule"], Schedule).memories
     ]
-    check_target(target, demands)

@@ -23,4 +23,7 @@ def run(job: Job) -> Mapping[str, bytes]:
         settings.options,
         name,
     )
-    return {"weights_source": made[f"{name}_weights.c"]}
+    return {
+        "weights_source": made[f"{name}_weights.c"],
+        "weights_binary": made.get(f"{name}_weights.bin", b""),
+    }

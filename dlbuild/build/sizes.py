@@ -1,0 +1,35 @@
+"""What a compiled model takes: the content of `plan/5-size.json`."""
+
+import json
+from dataclasses import asdict, dataclass
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes of both objects. flash_bytes: code, constants and start values together.
+
+    stack_bytes: deepest run, None if the compiler cannot tell.
+    """
+
+    text_bytes: int
+    rodata_bytes: int
+    data_bytes: int
+    bss_bytes: int
+    flash_bytes: int
+    stack_bytes: int | None
+
+
+def encode_sizes(sizes: Sizes) -> bytes:
+    """Return the JSON of sizes."""
+    content = {"kind": "sizes", "format": FORMAT, **asdict(sizes)}
+    return (json.dumps(content, indent=2) + "\n").encode()
+
+
+def decode_sizes(content: bytes) -> Sizes:
+    """Return what `encode_sizes` was given; the file is ours, made in this build."""
+    fields = json.loads(content)
+    assert fields.pop("kind") == "sizes"
+    assert fields.pop("format") == FORMAT
+    return Sizes(**fields)

@@ -1,0 +1,20 @@
+"""The model's structure as ONNX again, each node with its cost."""
+
+from collections.abc import Mapping
+
+from dlbuild.build.job import Job
+from dlbuild.ir import codec
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile, Schedule
+from dlbuild.stages.annotate import annotate
+
+
+def run(job: Job) -> Mapping[str, bytes]:
+    """Annotate."""
+    made = annotate(
+        codec.decode(job.inputs["graph"], Graph),
+        codec.decode(job.inputs["profile"], Profile),
+        codec.decode(job.inputs["schedule"], Schedule),
+        weights_file=f"{job.settings.model}_weights.c",
+    )
+    return {"annotated": made}

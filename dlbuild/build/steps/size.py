@@ -1,0 +1,44 @@
+"""What the objects take of flash and RAM, and the stack of a run."""
+
+from collections.abc import Mapping
+
+from dlbuild.base.errors import UserError
+from dlbuild.base.units import bytes_text
+from dlbuild.build.job import Job
+from dlbuild.build.sizes import Sizes, encode_sizes
+from dlbuild.ir.target import Target
+from dlbuild.run.size import sizes_of, total
+from dlbuild.run.stack import Stack, worst_stack
+
+
+def run(job: Job) -> Mapping[str, bytes]:
+    """Measure the objects; refuse a stack that is deeper than the target says."""
+    name, target = job.settings.model, job.settings.target
+    objects = {
+        f"{name}.o": job.inputs["object"],
+        f"{name}_weights.o": job.inputs["weights_object"],
+    }
+    whole = total(list(sizes_of(objects, target).values()))
+    stack = worst_stack(job.inputs["call_graph"].decode(), f"{name}_run")
+    if stack is not None:
+        _check_stack(name, target, stack)
+    sizes = Sizes(
+        text_bytes=whole.text,
+        rodata_bytes=whole.rodata,
+        data_bytes=whole.data,
+        bss_bytes=whole.bss,
+        flash_bytes=whole.flash_bytes,
+        stack_bytes=stack.size_bytes if stack else None,
+    )
+    return {"size": encode_sizes(sizes)}
+
+
+def _check_stack(name: str, target: Target, stack: Stack) -> None:
+    if target.stack_bytes is not None and stack.size_bytes > target.stack_bytes:
+        raise UserError(
+            f"a run needs {bytes_text(stack.size_bytes)} of stack, "
+            f"the target has {bytes_text(target.stack_bytes)}",
+            where=f"{name}@{target.name}",
+            details=(" -> ".join(stack.path),),
+            fix=f"set stack: {stack.size_bytes} B",
+        )
