@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op
 from dlbuild.rulebook.expr import evaluate, parse
 from dlbuild.rulebook.instance import Operand
 from dlbuild.rulebook.limits import DTYPE_SETS
-from dlbuild.rulebook.pack import ExpressionError, Term, flat, truth
+from dlbuild.rulebook.pack import ExpressionError, Term, truth
 from dlbuild.rulebook.rule import OpRule, TensorSpec
 
 
@@ -29,6 +29,7 @@ class Binding:
 
     rule: OpRule
     op: Op
+    graph: Graph
     names: dict[str, Term]
     operands: dict[str, Operand]
     specs: dict[str, TensorSpec]
@@ -37,15 +38,7 @@ class Binding:
 
     def copy(self) -> Binding:
         """Return a binding whose names can be added to without changing this one's."""
-        return Binding(
-            self.rule,
-            self.op,
-            dict(self.names),
-            self.operands,
-            self.specs,
-            self.absent,
-            self.members,
-        )
+        return replace(self, names=dict(self.names))
 
 
 def size(text: Scalar, names: Mapping[str, Term]) -> Term:
@@ -70,9 +63,9 @@ def bind(rule: OpRule, op: Op, graph: Graph) -> Binding:
     first, last = rule.since
     if op.opset and (op.opset < first or (last is not None and op.opset > last)):
         raise Unfit(f"it is for opset {first} to {last if last is not None else 'the newest'}")
-    binding = Binding(rule, op, {"opset": op.opset}, {}, {}, {}, {})
-    _bind_tensors(binding, rule.inputs, op.inputs, graph, is_input=True)
-    _bind_tensors(binding, rule.outputs, op.outputs, graph, is_input=False)
+    binding = Binding(rule, op, graph, {"opset": op.opset}, {}, {}, {}, {})
+    _bind_tensors(binding, rule.inputs, op.inputs, is_input=True)
+    _bind_tensors(binding, rule.outputs, op.outputs, is_input=False)
     for name, operand in binding.operands.items():
         _bind_shape(binding, name, operand)
         _bind_dtype(binding, name, operand)
@@ -82,13 +75,9 @@ def bind(rule: OpRule, op: Op, graph: Graph) -> Binding:
 
 
 def _bind_tensors(
-    binding: Binding,
-    specs: Sequence[TensorSpec],
-    tensors: Sequence[str],
-    graph: Graph,
-    *,
-    is_input: bool,
+    binding: Binding, specs: Sequence[TensorSpec], tensors: Sequence[str], *, is_input: bool
 ) -> None:
+    graph = binding.graph
     word = "input" if is_input else "output"
     for spec, names in _assigned(specs, tensors):
         if spec.is_variadic:
@@ -97,7 +86,7 @@ def _bind_tensors(
             binding.names[f"{spec.name.upper()}S"] = shapes
             binding.names["COUNT"] = len(names)
             for number, name in enumerate(names):
-                _add_operand(binding, f"{spec.name}{number}", spec, name, graph, is_input=is_input)
+                _add_operand(binding, f"{spec.name}{number}", spec, name, is_input=is_input)
             continue
         name = names[0] if names else ""
         binding.names[f"has_{spec.name}"] = bool(name)
@@ -110,9 +99,9 @@ def _bind_tensors(
             if is_input:
                 binding.absent[spec.name] = spec.absent
         elif spec.value:
-            _bind_value(binding, spec, name, graph)
+            _bind_value(binding, spec, name)
         else:
-            _add_operand(binding, spec.name, spec, name, graph, is_input=is_input)
+            _add_operand(binding, spec.name, spec, name, is_input=is_input)
     if len(tensors) > len(specs) and not any(spec.is_variadic for spec in specs):
         raise Unfit(f"it has {len(tensors)} {word}s, the rule {len(specs)}")
 
@@ -125,17 +114,17 @@ def _assigned(
 
 
 def _add_operand(
-    binding: Binding, name: str, spec: TensorSpec, tensor: str, graph: Graph, *, is_input: bool
+    binding: Binding, name: str, spec: TensorSpec, tensor: str, *, is_input: bool
 ) -> None:
-    found = graph.tensor[tensor]
+    found = binding.graph.tensor[tensor]
     binding.operands[name] = Operand(
         name, tensor, found.dtype, found.shape, "input" if is_input else "output"
     )
     binding.specs[name] = spec
 
 
-def _bind_value(binding: Binding, spec: TensorSpec, tensor: str, graph: Graph) -> None:
-    value = graph.value.get(tensor)
+def _bind_value(binding: Binding, spec: TensorSpec, tensor: str) -> None:
+    value = binding.graph.value.get(tensor)
     if value is None:
         raise Unfit(f"the input '{spec.name}' ({tensor}) must be known at build time")
     binding.names[f"shape_{spec.name}"] = value.shape
@@ -238,8 +227,3 @@ def conclude(binding: Binding, lets: Mapping[str, Scalar]) -> None:
             raise Unfit(fault_in(need.that, error)) from None
         if not holds:
             raise Unfit(f"{need.because} ({need.that.text})")
-
-
-def all_of(term: Term) -> bool:
-    """Return whether a bound condition holds throughout."""
-    return all(bool(part) for part in flat(term))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook.bind import Binding, Unfit, fault_in, size
@@ -32,12 +33,12 @@ class Loops:
     scope: Mapping[str, Term]
     operands: Mapping[str, Operand]
 
-    @property
+    @cached_property
     def box(self) -> Mapping[str, tuple[int, int]]:
         """The half-open range of each axis."""
         return {axis: (0, extent) for axis, extent in self.extent.items()}
 
-    @property
+    @cached_property
     def is_empty(self) -> bool:
         """Whether no point is ever computed."""
         return any(extent == 0 for extent in self.extent.values())

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.graph import Graph
 from dlbuild.rulebook.access import access_of, ways_of
 from dlbuild.rulebook.bind import Binding, Unfit, size
 from dlbuild.rulebook.expr import names_in, parse
@@ -39,7 +38,7 @@ class Constant:
         return COMPUTE_TYPE[self.operand.dtype]
 
 
-def constants_of(binding: Binding, loops: Loops, graph: Graph) -> Mapping[str, Constant]:
+def constants_of(binding: Binding, loops: Loops) -> Mapping[str, Constant]:
     """Return the constants that the steps name, and those that these are made from.
 
     Raises:
@@ -49,7 +48,7 @@ def constants_of(binding: Binding, loops: Loops, graph: Graph) -> Mapping[str, C
     needed = _needed(binding)
     for name, spec in binding.rule.constants.items():
         if name in needed:
-            found[name] = _constant(binding, loops, graph, name, spec, found)
+            found[name] = _constant(binding, loops, name, spec, found)
     return found
 
 
@@ -65,10 +64,9 @@ def _needed(binding: Binding) -> frozenset[str]:
     return frozenset(found)
 
 
-def _constant(  # noqa: PLR0913 - the rule, its loops, and what is made already
+def _constant(
     binding: Binding,
     loops: Loops,
-    graph: Graph,
     name: str,
     spec: ConstantSpec,
     earlier: Mapping[str, Constant],
@@ -77,7 +75,7 @@ def _constant(  # noqa: PLR0913 - the rule, its loops, and what is made already
     inner = _with_over(loops, spec)
     at = _axes_at(spec, inner, name)
     value = value_of(spec.value, _scope(binding, inner, earlier), COMPUTE_TYPE[dtype])
-    accesses = dict(_accesses(binding, inner, graph, value, earlier))
+    accesses = dict(_accesses(binding, inner, value, earlier))
     used = frozenset((*_axes_in(value), *(a for x in accesses.values() for a in _axes_of(x))))
     for axis in inner.extent:
         if axis in used and axis not in at and axis not in spec.over:
@@ -143,11 +141,10 @@ def _scope(binding: Binding, loops: Loops, earlier: Mapping[str, Constant]) -> S
 def _accesses(
     binding: Binding,
     loops: Loops,
-    graph: Graph,
     value: Expr,
     earlier: Mapping[str, Constant],
 ) -> Iterator[tuple[str, Access]]:
-    ways = ways_of(binding, loops)
+    ways, graph = ways_of(binding, loops), binding.graph
     for key in dict.fromkeys(named_in(value)):
         if key in earlier:
             yield key, earlier[key].access

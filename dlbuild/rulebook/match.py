@@ -89,10 +89,10 @@ def _matched(rule: OpRule, op: Op, graph: Graph, wish: Wish) -> Instance:
         try:
             taken = _with_variant(bound, base, variant)
             if taken is not None:
-                return _instance(taken, variant.name, graph)
+                return _instance(taken, variant.name)
         except Unfit:
             continue
-    return _instance(base, "", graph)
+    return _instance(base, "")
 
 
 def _with_variant(bound: Binding, base: Binding, variant: Variant) -> Binding | None:
@@ -120,11 +120,11 @@ def _with_variant(bound: Binding, base: Binding, variant: Variant) -> Binding | 
     )
 
 
-def _instance(binding: Binding, variant: str, graph: Graph) -> Instance:
+def _instance(binding: Binding, variant: str) -> Instance:
     rule, op = binding.rule, binding.op
     members = range(binding.members[rule.for_each]) if rule.for_each else (None,)
     every = [loops_of(binding, member) for member in members] if rule.steps else []
-    constants = constants_of(binding, every[0], graph) if every else {}
+    constants = constants_of(binding, every[0]) if every else {}
     nests = tuple(nest_of(binding, loops, constants) for loops in every)
     kept = _kept(nests, constants)
     return Instance(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from dlbuild.rulebook.access import Way, access_of, ways_of
@@ -16,6 +17,17 @@ from dlbuild.rulebook.steps import loops_for, named_in, used_names, value_of
 from dlbuild.rulebook.tables import tables_of
 from dlbuild.rulebook.value import COMPUTE_TYPE, Expr, Read
 from dlbuild.rulebook.values import Scope
+
+
+@dataclass(frozen=True)
+class _Context:
+    """All that an access may depend on."""
+
+    binding: Binding
+    loops: Loops
+    ways: Mapping[str, Way]
+    constants: Mapping[str, Constant]
+    scope: Scope
 
 
 def nest_of(binding: Binding, loops: Loops, constants: Mapping[str, Constant]) -> Nest:
@@ -36,12 +48,12 @@ def nest_of(binding: Binding, loops: Loops, constants: Mapping[str, Constant]) -
     }
     steps = loops_for(rule.steps, loops, scope, outputs)
     names = dict.fromkeys(name for step in steps for name in used_names(step))
-    accesses = dict(_accesses(binding, loops, list(names), ways, constants, scope))
+    context = _Context(binding, loops, ways, constants, scope)
     return Nest(
         loops.domain,
         loops.reduce,
         loops.extent,
-        accesses,
+        dict(_accesses(context, list(names))),
         steps,
         tables.numbers,
     )
@@ -84,29 +96,24 @@ def _read(name: str, scope: Scope) -> Expr:
     return Read(name, COMPUTE_TYPE[scope.reads[name]])
 
 
-def _accesses(  # noqa: PLR0913 - all that an access may depend on
-    binding: Binding,
-    loops: Loops,
-    names: list[str],
-    ways: Mapping[str, Way],
-    constants: Mapping[str, Constant],
-    scope: Scope,
-) -> Iterator[tuple[str, Access]]:
+def _accesses(context: _Context, names: list[str]) -> Iterator[tuple[str, Access]]:
     """Yield the named accesses and those that their values outside name in turn."""
     for name in names:
-        if name in constants:
-            yield name, constants[name].access
-        elif name in ways:
-            way = ways[name]
-            outside = _outside(binding, name, way, scope)
-            access = access_of(binding, loops, name, way, outside)
+        if name in context.constants:
+            yield name, context.constants[name].access
+        elif name in context.ways:
+            way = context.ways[name]
+            outside = _outside(context, name, way)
+            access = access_of(context.binding, context.loops, name, way, outside)
             yield name, access
             if access.outside is not None and access.outside != "skip":
                 names.extend(n for n in named_in(access.outside) if n not in names)
 
 
-def _outside(binding: Binding, name: str, way: Way, scope: Scope) -> Expr | Literal["skip"] | None:
-    text = binding.rule.outside.get(name)
+def _outside(context: _Context, name: str, way: Way) -> Expr | Literal["skip"] | None:
+    text = context.binding.rule.outside.get(name)
     if text is None:
         return None
-    return "skip" if text.text == "skip" else value_of(text, scope, COMPUTE_TYPE[way.operand.dtype])
+    if text.text == "skip":
+        return "skip"
+    return value_of(text, context.scope, COMPUTE_TYPE[way.operand.dtype])

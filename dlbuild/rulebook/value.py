@@ -85,8 +85,9 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Arithmetic and bit operators. `//` and `%` round to minus infinity; shifts by the width or
-    more give 0 (ONNX BitShift); signed overflow wraps. Operands have type `type`.
+    """Arithmetic and bit operators. `/` on integers truncates (ONNX Div); `//` and `%` round to
+    minus infinity; shifts by the width or more give 0 (ONNX BitShift); signed overflow wraps.
+    Operands have type `type`.
     """
 
     operator: Literal["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>"]
@@ -126,7 +127,9 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A conversion between compute types. Float to integer truncates and saturates."""
+    """A conversion between compute types. Float to integer truncates and saturates; to bool it is
+    whether the value differs from 0.
+    """
 
     value: Expr
     type: Type
@@ -143,7 +146,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """An element of a one-dimensional operand at a computed place (a table made by the build)."""
+    """An element, at a computed place, of a one-dimensional operand made by the build or of one of
+    the nest's own `tables`.
+    """
 
     access: str
     at: Expr
