@@ -183,6 +183,8 @@ def fuse_prologue(producer: Instance, consumer: Instance, tensor: str) -> Instan
     if any(o.tensor == tensor and o.role == "output" for o in consumer.operands):
         raise NoFusion(f"{consumer.kind} writes the tensor")
     leaving = inputs_named(tensor, consumer)
+    if not leaving:
+        raise NoFusion(f"{consumer.kind} does not read the tensor")
     moved = move_operands(producer, consumer, (head.output.name,), leaving)
     names = [o.name for o in (*consumer.operands, *moved.operands) if o.name not in leaving]
     nests: list[Nest] = []

@@ -1,9 +1,10 @@
 """Which operators become one kernel: element-wise work joins the loops before or after it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.cost import iterations, operators_of
@@ -11,6 +12,7 @@ from dlbuild.rulebook.derive import step_reads, used_by, view_of
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import Matched, fused
 from dlbuild.rulebook.pointwise import NoFusion, inputs_named, pointwise
+from dlbuild.stages.peak import Part, arena_bytes, peak_bytes, reads_of
 
 STORE_AND_LOAD_CYCLES = 4
 """What an element costs that is written to memory and read back."""
@@ -62,6 +64,7 @@ class _Selection:
         self._graph = graph
         self._matched = matched
         self._options = options
+        self._constants = frozenset(graph.constants)
         self._ops = {op.name: op for op in graph.ops}
         self._place = {op.name: i for i, op in enumerate(graph.ops)}
         # By anchor: every operator is at first a group of its own.
@@ -73,7 +76,7 @@ class _Selection:
 
     def groups(self) -> tuple[Group, ...]:
         for name in reversed([op.name for op in self._graph.ops]):
-            if self._matched(name).role == "cast":
+            if _is_widening(self._matched(name)):
                 self._join_consumers(name, self._is_cheap_conversion)
         for op in self._graph.ops:
             self._join_producer(op.name)
@@ -101,6 +104,8 @@ class _Selection:
             if found is None:
                 return
             joined.append(found)
+        if self._fills_more([group, *consumers], joined):
+            return
         del self._groups[name]
         self._homes[name] = []
         for found in joined:
@@ -139,14 +144,16 @@ class _Selection:
         for producer, tensor in self._producers(group):
             if not self._may_follow(producer, tensor, group):
                 continue
+            after = self._depending(group, tensor)
+            before = [name for name in group.ops if name not in after]
             found = self._fused(
                 replace(
                     producer,
-                    prologue=self._in_order((*producer.prologue, *group.prologue)),
-                    epilogue=self._in_order((*producer.epilogue, group.anchor, *group.epilogue)),
+                    prologue=self._in_order((*producer.prologue, *before)),
+                    epilogue=self._in_order((*producer.epilogue, *after)),
                 )
             )
-            if found is not None:
+            if found is not None and not self._fills_more([producer, group], [found]):
                 del self._groups[group.anchor]
                 for name in group.ops:
                     self._homes[name].remove(group.anchor)
@@ -171,7 +178,43 @@ class _Selection:
         others = [t for g, t in self._producers(group) if g.position > producer.position]
         return not others
 
+    def _depending(self, group: Group, tensor: str) -> tuple[str, ...]:
+        """Return the operators of a group that need a tensor, directly or not."""
+        known = {tensor}
+        found: list[str] = []
+        for name in group.ops:
+            op = self._ops[name]
+            if known.intersection(op.inputs):
+                found.append(name)
+                known.update(op.outputs)
+        return tuple(found)
+
     # Both.
+
+    def _fills_more(self, before: Sequence[Group], after: Sequence[Group]) -> bool:
+        """Tell whether the fullest step of the whole model would hold more bytes."""
+        if max(map(self._needed, after)) <= max(map(self._needed, before)) and (
+            self._written(after) <= self._written(before)
+        ):
+            return False
+        anchors = {g.anchor for g in before}
+        others = [g for g in self._groups.values() if g.anchor not in anchors]
+        return self._peak([*others, *after]) > self._peak(self._groups.values())
+
+    def _peak(self, groups: Iterable[Group]) -> int:
+        ordered = sorted(groups, key=lambda g: g.position)
+        parts = [Part(g.instance, is_move(g.instance)) for g in ordered]
+        return peak_bytes(self._graph, parts, self._options)
+
+    def _needed(self, group: Group) -> int:
+        return sum(map(self._bytes, (*reads_of(group.instance, self._constants), *group.writes)))
+
+    def _written(self, groups: Sequence[Group]) -> int:
+        """Return the bytes of the widest tensor that one of the groups writes."""
+        return max(self._bytes(t) for g in groups for t in g.writes)
+
+    def _bytes(self, tensor: str) -> int:
+        return arena_bytes(tensor, self._graph, self._options)
 
     def _enter(self, group: Group) -> None:
         self._groups[group.anchor] = group
@@ -198,6 +241,12 @@ class _Selection:
         except NoFusion:
             return None
         return replace(group, instance=instance)
+
+
+def _is_widening(instance: Instance) -> bool:
+    """Tell whether an instance converts to elements of more bits."""
+    bits = {o.role: DTYPES[o.dtype].bits for o in reversed(used_by(instance))}
+    return instance.role == "cast" and bits.get("input", 0) < bits.get("output", 0)
 
 
 def _repeats(instance: Instance, tensor: str) -> float:
