@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.target import Target
+from dlbuild.run.toolchain import resolve, run
 
 HOST_COMPILER = "cc"
 SECONDS = 1800
@@ -38,7 +39,7 @@ class Program:
         """
         source, result = self.file.with_suffix(".in"), self.file.with_suffix(".out")
         source.write_bytes(sent)
-        command = [str(self.file.resolve()), str(source), str(result), *arguments]
+        command = [str(self.file), str(source), str(result), *arguments]
         try:
             done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)
         except subprocess.TimeoutExpired as fault:
@@ -64,8 +65,7 @@ class Program:
 def compiler_for(target: Target, extra: Sequence[str] = ()) -> Compiler:
     """Return the target's compiler if its programs run here, else this machine's."""
     tool = target.toolchain
-    ours, theirs = _machine(HOST_COMPILER), _machine(tool.cc)
-    if theirs and theirs[0] == ours[0]:
+    if _machine(tool.cc) == _machine(HOST_COMPILER):
         return Compiler(tool.cc, (*tool.cflags, *extra))
     note = (
         f"target '{target.name}' has no runner: its C was compiled and run here with"
@@ -74,15 +74,10 @@ def compiler_for(target: Target, extra: Sequence[str] = ()) -> Compiler:
     return Compiler(HOST_COMPILER, ("-O2", *extra), note)
 
 
-def _machine(command: str) -> list[str]:
-    """Return the parts of the machine's name that a compiler makes code for; empty if it fails."""
-    try:
-        done = subprocess.run(
-            [command, "-dumpmachine"], capture_output=True, text=True, check=False
-        )
-    except OSError:
-        return []
-    return done.stdout.strip().split("-") if done.returncode == 0 else []
+def _machine(command: str) -> str:
+    """Return the processor that a compiler makes code for: `x86_64`, `arm`."""
+    done = run([*resolve(command), "-dumpmachine"], Path.cwd())
+    return done.text.strip().split("-")[0] if done.status == 0 else ""
 
 
 def compile_program(
@@ -100,22 +95,16 @@ def compile_program(
     Raises:
         UserError: there is no such compiler, or it refuses.
     """
+    work = work.resolve()
     main, made = work / f"{name}.c", work / name
     main.write_text(text, encoding="ascii")
-    command = [compiler.command, "-std=c99", *compiler.flags, f"-I{sources[0].parent}"]
-    command += [str(main), *map(str, sources), "-o", str(made), "-lm"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as fault:
-        raise UserError(
-            f"there is no compiler '{compiler.command}' here",
-            why="verify compiles the generated C and runs it",
-            fix=f"install {compiler.command}",
-        ) from fault
-    if done.returncode != 0:
+    program = resolve(compiler.command)
+    given = [f"-I{sources[0].parent.resolve()}", str(main), *(str(s.resolve()) for s in sources)]
+    done = run([*program, "-std=c99", *compiler.flags, *given, "-o", str(made), "-lm"], work)
+    if done.status != 0:
         raise UserError(
             f"{compiler.command} refuses the program that runs the model",
             where=main.name,
-            details=done.stderr.splitlines()[:20],
+            details=done.text.splitlines()[:20],
         )
     return Program(made)

@@ -1,0 +1,195 @@
+"""Whether the generated C computes what the model computes.
+
+The C is compiled into a program and run on samples: the whole model several times, and each kernel
+alone on the reference's own inputs, so that what one kernel adds is not hidden by the ones before.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dlbuild.ir.weights import Array
+from dlbuild.run.reference import Model, Reference, reference
+from dlbuild.run.runner import (
+    Built,
+    Values,
+    code_steps,
+    layer_program,
+    model_program,
+    reads_of,
+    run_layers,
+    run_model,
+    writes_of,
+)
+from dlbuild.run.runner_program import Compiler, compile_program, compiler_for
+from dlbuild.run.samples import Sample
+from dlbuild.run.verify_compare import Comparison, Tolerance, compare, limit_for
+
+N_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What verify found.
+
+    reference: who said what is right. outputs: one entry for each output, over all samples.
+    layers: one entry for each tensor that a kernel writes, given the reference's inputs; empty if
+        not asked for.
+    is_repeatable: all runs of a sample gave the same bytes, whatever the arena held before.
+    notes: sentences for the user.
+    """
+
+    model: str
+    target: str
+    reference: str
+    n_samples: int
+    n_runs: int
+    is_repeatable: bool
+    outputs: tuple[Comparison, ...]
+    layers: tuple[Comparison, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is within its limit and every run gave the same."""
+        return self.is_repeatable and all(c.passed for c in (*self.outputs, *self.layers))
+
+
+@dataclass(frozen=True)
+class Checks:
+    """How to verify.
+
+    layers: also each kernel alone. flags: further flags of the compiler, such as a sanitizer.
+    work: a folder for the programs, to look at; none = a temporary one.
+    """
+
+    layers: bool = False
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    n_runs: int = N_RUNS
+    flags: tuple[str, ...] = ()
+    work: Path | None = None
+
+
+def verify(
+    built: Built,
+    weights: Mapping[str, Array],
+    model_file: Path,
+    samples: Sequence[Sample],
+    checks: Checks,
+) -> Verdict:
+    """Compare the C of a build with the reference.
+
+    Args:
+        built: plans and C files.
+        weights: the model's constants, for what no other program computes.
+        model_file: the ONNX file.
+        samples: inputs; an output that a sample expects is compared with that, the others with
+            the reference.
+        checks: what to check, and how near is near enough.
+
+    Raises:
+        UserError: the C does not compile or run here, or two references disagree.
+    """
+    compiler = compiler_for(built.target, checks.flags)
+    model = Model(model_file, built.graph, weights, built.book)
+    answer = _reference(model, built, samples, layers=checks.layers)
+    with tempfile.TemporaryDirectory(prefix="dlbuild-verify-") as temporary:
+        work = checks.work or Path(temporary)
+        runs = _runs(built, samples, compiler, checks.n_runs, work)
+        layers = _layers(built, answer, compiler, work) if checks.layers else {}
+    source = "expected outputs of the samples" if answer is None else answer.source
+    notes = [compiler.note, *(answer.notes if answer else ())]
+    return Verdict(
+        model=built.name,
+        target=built.target.name,
+        reference=source,
+        n_samples=len(samples),
+        n_runs=checks.n_runs,
+        is_repeatable=all(_are_equal(of_sample) for of_sample in runs),
+        outputs=_outputs(built, samples, answer, runs, checks.tolerance),
+        layers=_layer_comparisons(built, answer, layers, checks.tolerance),
+        notes=tuple(note for note in notes if note),
+    )
+
+
+def _reference(
+    model: Model, built: Built, samples: Sequence[Sample], *, layers: bool
+) -> Reference | None:
+    """Ask the reference for what is to be compared; None if the samples expect all of it."""
+    expected = [name for name in model.graph.outputs if all(name in s.expected for s in samples)]
+    wanted = [name for name in model.graph.outputs if name not in expected]
+    if layers:
+        steps = code_steps(built)
+        wanted += [name for step in steps for name in reads_of(built, step)]
+        wanted += [name for step in steps for name in writes_of(built, step)]
+    return reference(model, samples, tuple(dict.fromkeys(wanted))) if wanted else None
+
+
+def _runs(
+    built: Built, samples: Sequence[Sample], compiler: Compiler, n_runs: int, work: Path
+) -> tuple[tuple[Values, ...], ...]:
+    tables = built.folder / f"{built.name}_weights.c"
+    program = compile_program(model_program(built), "run", [tables], compiler, work)
+    return run_model(built, program, [sample.inputs for sample in samples], n_runs)
+
+
+def _layers(
+    built: Built, answer: Reference | None, compiler: Compiler, work: Path
+) -> dict[int, tuple[Values, ...]]:
+    if answer is None:  # no kernel reads or writes anything
+        return {}
+    tables = built.folder / f"{built.name}_weights.c"
+    program = compile_program(layer_program(built), "layers", [tables], compiler, work)
+    return run_layers(built, program, answer.runs)
+
+
+def _are_equal(runs: Sequence[Values]) -> bool:
+    first = {name: array.tobytes() for name, array in runs[0].items()}
+    return all({n: a.tobytes() for n, a in run.items()} == first for run in runs)
+
+
+def _outputs(
+    built: Built,
+    samples: Sequence[Sample],
+    answer: Reference | None,
+    runs: Sequence[Sequence[Values]],
+    tolerance: Tolerance,
+) -> tuple[Comparison, ...]:
+    """Compare the first run of each sample."""
+    n_layers = max(len(code_steps(built)), 1)
+    found = []
+    for name in built.graph.outputs:
+        tensor = built.graph.tensor[name]
+        pairs = []
+        for number, (sample, run) in enumerate(zip(samples, runs, strict=True)):
+            due = sample.expected.get(name)
+            if due is None:
+                assert answer is not None, "a reference was asked for what no sample expects"
+                due = answer.runs[number][name]
+            pairs.append((run[0][name], np.asarray(due)))
+        limit = limit_for(tensor.dtype, tolerance, n_layers)
+        found.append(compare(tensor, "", pairs, limit))
+    return tuple(found)
+
+
+def _layer_comparisons(
+    built: Built,
+    answer: Reference | None,
+    layers: Mapping[int, Sequence[Values]],
+    tolerance: Tolerance,
+) -> tuple[Comparison, ...]:
+    found = []
+    for step in code_steps(built):
+        for name in writes_of(built, step) if step.number in layers else ():
+            tensor = built.graph.tensor[name]
+            assert answer is not None, "layers are run on a reference's inputs"
+            pairs = [
+                (ours[name], np.asarray(theirs[name]))
+                for ours, theirs in zip(layers[step.number], answer.runs, strict=True)
+            ]
+            limit = limit_for(tensor.dtype, tolerance, 1)
+            found.append(compare(tensor, step.kernel, pairs, limit))
+    return tuple(found)
