@@ -27,6 +27,7 @@ from dlbuild.stages.rewrites.interface import note_interface
 from dlbuild.stages.rewrites.pads import merge_pads
 from dlbuild.stages.rewrites.qdq_fuse import fuse
 from dlbuild.stages.rewrites.qdq_move import move_to_integers
+from dlbuild.stages.rewrites.splits import slice_splits
 
 __all__ = ["Parsed", "inputs_of", "parse"]
 
@@ -69,6 +70,7 @@ def rewrite(draft: Draft, book: RuleBook) -> None:
     infer(draft, book, keep=INTEGER_WEIGHTS)
     name_outputs(draft)
     draft.drop_dead()
+    slice_splits(draft)
     drop_identities(draft)
     fold_batch_normalization(draft)
     join_bias(draft)

@@ -44,8 +44,8 @@ def draft_of(model: onnx.ModelProto, source: Path, shapes: Mapping[str, tuple[in
     draft.notes += bound.notes
     draft.outputs = [value.name for value in graph.output]
     draft.declared = declared_tensors([*graph.value_info, *graph.output])
-    opsets = {domain_of(entry.domain): entry.version for entry in model.opset_import}
-    draft.nodes = [node_of(node, opsets) for node in graph.node]
+    draft.opsets = {domain_of(entry.domain): entry.version for entry in model.opset_import}
+    draft.nodes = [node_of(node, draft.opsets) for node in graph.node]
     draft.taken |= set(draft.tensors) | set(draft.inputs) | set(draft.outputs)
     draft.taken |= {name for node in draft.nodes for name in node.outputs if name}
     check_reads(draft)

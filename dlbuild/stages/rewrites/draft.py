@@ -12,6 +12,9 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Attribute, Fact, Quantized, Tensor
 from dlbuild.ir.weights import Array, dtype_name
 
+VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique"})
+"""Operators whose results each have their place, whether they are read or not."""
+
 
 @dataclass(eq=False, slots=True)
 class Node:
@@ -71,6 +74,7 @@ class Draft:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
     declared: dict[str, Tensor] = field(default_factory=dict)
+    opsets: dict[str, int] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
     facts: dict[Fact, None] = field(default_factory=dict)
@@ -178,12 +182,8 @@ class Draft:
         alive: list[Node] = []
         for node in reversed(self.nodes):
             if any(name in needed for name in node.outputs):
-                node.outputs = [
-                    name if name in needed or position == 0 else ""
-                    for position, name in enumerate(node.outputs)
-                ]
-                while len(node.outputs) > 1 and not node.outputs[-1]:
-                    node.outputs.pop()
+                if node.kind not in VARIADIC:
+                    drop_results(node, needed)
                 needed.update(node.inputs)
                 needed.update(captured(node))
                 alive.append(node)
@@ -195,6 +195,16 @@ class Draft:
     def is_plain(self, name: str) -> bool:
         """Say whether a tensor is neither an input nor an output of the model."""
         return name not in self.inputs and name not in self.outputs
+
+
+def drop_results(node: Node, needed: set[str]) -> None:
+    """Leave out optional results that nothing reads."""
+    node.outputs = [
+        name if name in needed or position == 0 else ""
+        for position, name in enumerate(node.outputs)
+    ]
+    while len(node.outputs) > 1 and not node.outputs[-1]:
+        node.outputs.pop()
 
 
 def captured(node: Node) -> list[str]:

@@ -69,7 +69,7 @@ def resolve(alias: dict[str, str], name: str) -> str:
 
 def is_identity(draft: Draft, node: Node) -> bool:
     """Say whether a node gives back its first operand, bit by bit."""
-    if node.domain or not node.inputs:
+    if node.domain or not node.inputs or not node.outputs[0]:
         return False
     if node.kind == "Identity":
         return True

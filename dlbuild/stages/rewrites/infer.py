@@ -15,6 +15,7 @@ from dlbuild.ir.graph import Tensor
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_graph import proto_of, tensor_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
+from dlbuild.stages.rewrites.branches import branch_of
 from dlbuild.stages.rewrites.contrib import CONTRIB, stand_in
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.fold import fold, interpret_constants
@@ -57,7 +58,7 @@ class Walk:
     def visit(self, node: Node) -> list[Node]:
         """Keep, fold or replace a node; return the nodes to visit in its stead."""
         draft = self.draft
-        newer = modernize(draft, node)
+        newer = branch_of(draft, node) or modernize(draft, node)
         if newer is not None:
             return newer
         if node.kind not in self.keep and fold(draft, node):
@@ -69,10 +70,27 @@ class Walk:
             body = body_of(draft, node)
             if body:
                 return body
+        self.refuse_without_rule(node)
         draft.tensors |= outputs_of(draft, node)
         if node.kind in self.keep or not interpret_constants(draft, node, self.book):
             self.kept.append(node)
         return []
+
+    def refuse_without_rule(self, node: Node) -> None:
+        """Refuse an operator of a domain other than ONNX's that has no rule.
+
+        Raises:
+            UserError: names it. (The profile stage refuses those of ONNX, with the reasons.)
+        """
+        if not node.domain or (node.domain, node.kind) in CONTRIB:
+            return
+        if self.book.rules_for(node.domain, node.kind):
+            return
+        raise UserError(
+            f"no rule computes the operator '{node.kind}' of the domain '{node.domain}'",
+            where=f"{self.draft.where}: node '{node.label}'",
+            fix="add a rule in a pack (`packs:` in dlbuild.yaml), or replace the operator",
+        )
 
 
 def refuse_unknown(draft: Draft, book: RuleBook) -> None:

@@ -131,7 +131,7 @@ def upsample(draft: Draft, node: Node) -> list[Node]:
         "nearest_mode": "floor",
     }
     newer = Node("Resize", [node.inputs[0], "", scales], node.outputs, dict(attributes), node.name)
-    newer.opset = node.opset
+    newer.opset = NEWEST
     return [newer]
 
 
