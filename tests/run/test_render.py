@@ -1,0 +1,473 @@
+"""The generated C of small models: exact text, every compiler, every option."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dlbuild.base.paths import builtin_folder
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.weights import Array
+from dlbuild.rulebook.load import RuleBook, load_rules
+from dlbuild.run.compile import WARNINGS
+from dlbuild.stages.parse import parse
+from dlbuild.stages.profile import profile
+from dlbuild.stages.render import render
+from dlbuild.stages.schedule import schedule
+from dlbuild.stages.tables import tables
+from dlbuild.stages.tile import tile
+
+Golden = Callable[[str, Mapping[str, str]], None]
+
+BOARD = Target(
+    "board",
+    memories=(Memory("sram", 65536, holds=("arena",)), Memory("flash", holds=("weights",))),
+    features=("fpu",),
+)
+STRICT = ("-std=c99", *WARNINGS, "-Werror")
+COMPILERS = (
+    ("gcc", "-O2"),
+    ("gcc", "-O0", "-funsigned-char", "-fshort-enums"),
+    ("clang-14", "-O2"),
+    ("arm-none-eabi-gcc", "-Os", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard"),
+)
+
+
+@cache
+def book() -> RuleBook:
+    return load_rules([builtin_folder()])
+
+
+def weight(shape: Sequence[int], seed: int) -> Array:
+    return np.random.default_rng(seed).normal(0.0, 0.5, shape).astype(np.float32)
+
+
+def network(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Sequence[int]],
+    outputs: Mapping[str, Sequence[int]],
+    constants: Mapping[str, Array],
+    dtype: int = TensorProto.FLOAT,
+) -> bytes:
+    graph = helper.make_graph(
+        list(nodes),
+        "test",
+        [helper.make_tensor_value_info(n, dtype, s) for n, s in inputs.items()],
+        [helper.make_tensor_value_info(n, dtype, s) for n, s in outputs.items()],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def float_model(seed: int = 0) -> bytes:
+    return network(
+        [
+            helper.make_node("Conv", ["image", "w", "b"], ["features"], "conv", pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["features"], ["active"], "relu"),
+            helper.make_node("GlobalAveragePool", ["active"], ["pooled"], "pool"),
+            helper.make_node("Flatten", ["pooled"], ["flat"], "flatten"),
+            helper.make_node("Gemm", ["flat", "fw", "fb"], ["logits"], "dense"),
+            helper.make_node("Softmax", ["logits"], ["scores"], "softmax", axis=1),
+        ],
+        {"image": [1, 1, 8, 8]},
+        {"scores": [1, 3]},
+        {
+            "w": weight([4, 1, 3, 3], seed),
+            "b": weight([4], seed + 1),
+            "fw": weight([4, 3], seed + 2),
+            "fb": weight([3], seed + 3),
+        },
+    )
+
+
+def int8_model(seed: int = 0) -> bytes:
+    rng = np.random.default_rng(seed)
+
+    def quantized(name: str) -> list[onnx.NodeProto]:
+        names = [f"{name}_scale", f"{name}_zero"]
+        return [
+            helper.make_node("QuantizeLinear", [f"{name}_f", *names], [name], f"{name}_q"),
+            helper.make_node("DequantizeLinear", [name, *names], [f"{name}_r"], f"{name}_dq"),
+        ]
+
+    def scales(name: str, scale: float, zero: int) -> dict[str, Array]:
+        return {
+            f"{name}_scale": np.array(scale * (1 + rng.random() / 8), np.float32),
+            f"{name}_zero": np.array(zero, np.int8),
+        }
+
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "x_scale", "x_zero"], ["x_r"], "x_dq"),
+        helper.make_node("DequantizeLinear", ["w", "w_scale", "w_zero"], ["w_r"], "w_dq", axis=0),
+        helper.make_node("DequantizeLinear", ["b", "b_scale"], ["b_r"], "b_dq", axis=0),
+        helper.make_node("Conv", ["x_r", "w_r", "b_r"], ["c"], "conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["a_f"], "relu"),
+        *quantized("a"),
+        helper.make_node("GlobalAveragePool", ["a_r"], ["p_f"], "pool"),
+        *quantized("p"),
+        helper.make_node("Flatten", ["p_r"], ["s_f"], "flatten"),
+        helper.make_node("QuantizeLinear", ["s_f", "p_scale", "p_zero"], ["scores"], "s_q"),
+    ]
+    w_scale = (0.01 + rng.random(4) / 100).astype(np.float32)
+    constants: dict[str, Array] = {
+        **scales("x", 0.02, 3),
+        **scales("a", 0.05, -128),
+        **scales("p", 0.04, -128),
+        "w": rng.integers(-127, 128, (4, 1, 3, 3)).astype(np.int8),
+        "w_scale": w_scale,
+        "w_zero": np.zeros(4, np.int8),
+        "b": rng.integers(-500, 500, 4).astype(np.int32),
+    }
+    constants["b_scale"] = w_scale * float(constants["x_scale"].item())
+    return network(nodes, {"x": [1, 1, 8, 8]}, {"scores": [1, 4]}, constants, TensorProto.INT8)
+
+
+@dataclass(frozen=True)
+class Plan:
+    graph: Graph
+    weights: Mapping[str, Array]
+    profile: Profile
+    tiles: TilePlan
+    schedule: Schedule
+    target: Target
+    options: Options
+
+    def files(self, name: str = "net") -> dict[str, bytes]:
+        texts = render(
+            self.graph,
+            self.profile,
+            self.tiles,
+            self.schedule,
+            book(),
+            self.target,
+            self.options,
+            name,
+        )
+        made = tables(
+            self.graph, self.weights, self.profile, book(), self.target, self.options, name
+        )
+        return {**{file: text.encode() for file, text in texts.items()}, **made}
+
+
+def plan(
+    folder: Path, model: bytes, options: Options | None = None, target: Target = BOARD
+) -> Plan:
+    source = folder / "model.onnx"
+    source.write_bytes(model)
+    options = options or Options()
+    parsed = parse(source, {}, book(), "net")
+    kernels = profile(parsed.graph, book(), target, options)
+    tiles = tile(parsed.graph, kernels, target, options)
+    steps = schedule(parsed.graph, kernels, tiles, target, options)
+    return Plan(parsed.graph, parsed.weights, kernels, tiles, steps, target, options)
+
+
+def written(folder: Path, files: Mapping[str, bytes]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    english = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(
+        command, cwd=folder, env=english, capture_output=True, text=True, check=False
+    )
+
+
+def compiles(folder: Path, *files: str, flags: Sequence[str] = ()) -> str:
+    """Return what gcc says; empty = nothing to say."""
+    done = run("gcc", *STRICT, *flags, "-c", *files, folder=folder)
+    return done.stderr
+
+
+CASES: dict[str, tuple[Callable[[], bytes], Options]] = {
+    "float": (float_model, Options()),
+    "float_callers_arena": (float_model, Options(arena="caller", hook=True)),
+    "int8": (int8_model, Options()),
+    "int8_fixed": (int8_model, Options(requantize="fixed")),
+    "int8_in_arena": (int8_model, Options(input="arena", output="arena", optimize="ram")),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_text_is_the_golden_one(case: str, golden: Golden, tmp_path: Path) -> None:
+    model, options = CASES[case]
+
+    files = plan(tmp_path, model(), options).files()
+
+    golden(case, {name: content.decode("ascii") for name, content in files.items()})
+
+
+@pytest.mark.parametrize("compiler", COMPILERS, ids=lambda c: " ".join(c[:2]))
+@pytest.mark.parametrize("case", CASES)
+def test_no_compiler_warns(case: str, compiler: Sequence[str], tmp_path: Path) -> None:
+    if not shutil.which(compiler[0]):
+        pytest.skip(f"{compiler[0]} is not installed")
+    model, options = CASES[case]
+    folder = written(tmp_path / "c", plan(tmp_path, model(), options).files())
+
+    done = run(*compiler, *STRICT, "-c", "net.c", "net_weights.c", folder=folder)
+
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_clang_format_changes_nothing(case: str, tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("clang-format")
+    if not program.exists():
+        pytest.skip("clang-format is not installed")
+    model, options = CASES[case]
+    files = plan(tmp_path, model(), options).files()
+    folder = written(tmp_path / "c", files)
+    shutil.copy(builtin_folder() / ".clang-format", folder)
+
+    for name, content in files.items():
+        done = run(str(program), name, folder=folder)
+        assert done.stdout == content.decode("ascii")
+        assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_header_is_clean_in_cpp(case: str, tmp_path: Path) -> None:
+    if not shutil.which("g++"):
+        pytest.skip("g++ is not installed")
+    model, options = CASES[case]
+    folder = written(tmp_path / "c", plan(tmp_path, model(), options).files())
+    (folder / "use.cpp").write_text('#include "net.h"\n')
+
+    done = run(
+        "g++", "-Wall", "-Wextra", "-Wpedantic", "-Wold-style-cast", "-Werror", "-c", "use.cpp",
+        folder=folder,
+    )  # fmt: skip
+
+    assert done.stderr == ""
+
+
+def test_new_weights_change_the_tables_alone(tmp_path: Path) -> None:
+    for model in (float_model, int8_model):
+        first, second = (plan(tmp_path, model(seed)).files() for seed in (1, 2))
+
+        assert [name for name in first if first[name] != second[name]] == ["net_weights.c"]
+
+
+def test_two_models_link_into_one_firmware(tmp_path: Path) -> None:
+    folder = written(tmp_path / "c", plan(tmp_path, float_model()).files("one"))
+    written(folder, plan(tmp_path, float_model(7)).files("two"))
+    (folder / "main.c").write_text(
+        '#include "one.h"\n#include "two.h"\n'
+        "int main(void)\n{\n    float x[64] = {0}, y[3];\n"
+        "    return one_run(x, y) + two_run(x, y);\n}\n"
+    )
+    sources = [f"{m}{part}.c" for m in ("one", "two") for part in ("", "_weights")]
+
+    done = run("gcc", *STRICT, "main.c", *sources, "-lm", "-o", "main", folder=folder)
+
+    assert done.stderr == ""
+    assert run("./main", folder=folder).returncode == 0
+
+
+def test_every_external_name_begins_with_the_models(tmp_path: Path) -> None:
+    folder = written(tmp_path / "c", plan(tmp_path, int8_model()).files())
+    assert compiles(folder, "net.c", "net_weights.c") == ""
+
+    done = run("nm", "-g", "--defined-only", "net.o", "net_weights.o", folder=folder)
+
+    names = [line.split()[-1] for line in done.stdout.splitlines() if " " in line]
+    assert names
+    assert all(name.startswith("net_") for name in names)
+
+
+def test_exact_rounding_refuses_fast_math(tmp_path: Path) -> None:
+    folder = written(tmp_path / "c", plan(tmp_path, int8_model()).files())
+
+    said = compiles(folder, "net.c", flags=["-ffast-math"])
+
+    assert (
+        '#error "net rounds exactly as its model: no -ffast-math, '
+        "or build it with 'requantize: fixed'\"" in said
+    )
+
+
+def test_fixed_rounding_takes_fast_math(tmp_path: Path) -> None:
+    made = plan(tmp_path, int8_model(), Options(requantize="fixed"))
+    folder = written(tmp_path / "c", made.files())
+
+    assert compiles(folder, "net.c", "net_weights.c", flags=["-ffast-math"]) == ""
+
+
+def test_tables_of_another_structure_do_not_compile(tmp_path: Path) -> None:
+    folder = written(tmp_path / "c", plan(tmp_path, float_model()).files())
+    other = plan(tmp_path, int8_model()).files()
+    (folder / "net_weights.c").write_bytes(other["net_weights.c"])
+
+    assert '"net_weights.c and net.h are of different builds"' in compiles(folder, "net_weights.c")
+
+
+def test_tables_of_another_structure_do_not_link(tmp_path: Path) -> None:
+    ours = written(tmp_path / "ours", plan(tmp_path, float_model()).files())
+    more = float_model().replace(b"pooled", b"mean64")  # another name of a tensor
+    other = written(tmp_path / "other", plan(tmp_path, more).files())
+    (ours / "main.c").write_text(
+        '#include "net.h"\nint main(void)\n{\n    float x[64] = {0}, y[3];\n'
+        "    return net_run(x, y);\n}\n"
+    )
+    assert compiles(other, "net_weights.c") == ""
+
+    done = run("gcc", "main.c", "net.c", "../other/net_weights.o", "-lm", folder=ours)
+
+    assert "undefined reference to `net_" in done.stderr
+
+
+def test_an_arena_over_budget_does_not_compile(tmp_path: Path) -> None:
+    files = plan(tmp_path, float_model()).files()
+    header = files["net.h"].decode()
+    bytes_line = next(line for line in header.splitlines() if "NET_ARENA_BYTES (" in line)
+    files["net.h"] = header.replace(bytes_line, "#define NET_ARENA_BYTES (65540)").encode()
+    folder = written(tmp_path / "c", files)
+
+    said = compiles(folder, "net.c")
+
+    assert "'net_arena_has_its_size' is negative" in said
+    assert "'net_arena_fits_sram' is negative" in said
+
+
+def test_a_build_places_code_arena_and_tables(tmp_path: Path) -> None:
+    folder = written(tmp_path / "c", plan(tmp_path, float_model()).files())
+    flags = [
+        f'-DNET_{part}_SECTION=__attribute__((section(".{part.lower()}_here")))'
+        for part in ("CODE", "ARENA", "WEIGHTS")
+    ]
+
+    assert compiles(folder, "net.c", "net_weights.c", flags=flags) == ""
+
+    sections = run("size", "-A", "net.o", "net_weights.o", folder=folder).stdout
+    for name in (".code_here", ".arena_here", ".weights_here"):
+        assert name in sections
+
+
+def test_hostile_names_become_legal_c(tmp_path: Path) -> None:
+    names = ["int", "*/ #error no", "Arena", "conv1", "main", "X", "x", "ünï/\u202ecode", "log10"]
+    nodes = [
+        helper.make_node("Add", ["in??/", "w"], [names[0]], "a/*b"),
+        *(
+            helper.make_node("Mul", [before, "w"], [after], f"*/{after}")
+            for before, after in pairwise(names)
+        ),
+    ]
+    outputs = {names[-1]: [2, 3], "X": [2, 3], "x": [2, 3], "int": [2, 3]}
+    model = network(nodes, {"in??/": [2, 3]}, outputs, {"w": weight([3], 1)})
+    folder = written(tmp_path / "c", plan(tmp_path, model).files())
+
+    assert compiles(folder, "net.c", "net_weights.c", flags=["-Wtrigraphs"]) == ""
+
+
+def library(folder: Path, *more: str) -> ctypes.CDLL:
+    (folder / "use.c").write_text("".join(more))
+    flags = ["-shared", "-fPIC", "-O1", "-std=c99"]
+    done = run(
+        "gcc", *flags, "net.c", "net_weights.c", "use.c", "-lm", "-o", "net.so", folder=folder
+    )
+    assert done.stderr == ""
+    return ctypes.CDLL(str(folder / "net.so"))
+
+
+def test_a_hook_may_end_a_run(tmp_path: Path) -> None:
+    made = plan(tmp_path, float_model(), Options(hook=True))
+    folder = written(tmp_path / "c", made.files())
+    hook = (
+        '#include "net.h"\n'
+        "int net_hook(uint32_t step, void *user)\n"
+        "{\n    int *left = (int *)user;\n    (void)step;\n    return --*left < 0;\n}\n"
+    )
+    net = library(folder, hook)
+    x, y = (ctypes.c_float * 64)(), (ctypes.c_float * 3)()
+
+    assert net.net_run(x, y, ctypes.byref(ctypes.c_int(100))) == 0
+    assert net.net_run(x, y, ctypes.byref(ctypes.c_int(1))) == 1
+
+
+def test_a_callers_arena_makes_two_instances(tmp_path: Path) -> None:
+    made = plan(tmp_path, float_model(), Options(arena="caller"))
+    net = library(written(tmp_path / "c", made.files()))
+    x, y = (ctypes.c_float * 64)(*range(64)), (ctypes.c_float * 3)()
+
+    results = []
+    for fill in (0, 255):
+        arena = (ctypes.c_uint8 * made.schedule.memories[0].height_bytes)(*[fill] * 9)
+        assert net.net_run(arena, x, y) == 0
+        results.append(list(y))
+
+    assert results[0] == results[1]
+    assert sum(results[0]) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_interface_tensors_in_the_arena_have_accessors(tmp_path: Path) -> None:
+    placed = plan(tmp_path, float_model(), Options(input="arena", output="arena"))
+    given = plan(tmp_path, float_model())
+    first = library(written(tmp_path / "a", placed.files()))
+    second = library(written(tmp_path / "b", given.files()))
+    x, y = (ctypes.c_float * 64)(*range(64)), (ctypes.c_float * 3)()
+
+    first.net_image.restype = ctypes.POINTER(ctypes.c_float)
+    first.net_scores.restype = ctypes.POINTER(ctypes.c_float)
+    ctypes.memmove(first.net_image(), x, ctypes.sizeof(x))
+    assert first.net_run() == 0
+    assert second.net_run(x, y) == 0
+
+    assert first.net_scores()[:3] == y[:]
+
+
+def test_embedded_tables_give_the_same_results(tmp_path: Path) -> None:
+    model = network(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], "dense")],
+        {"x": [1, 64]},
+        {"y": [1, 32]},
+        {"w": weight([64, 32], 3)},
+    )
+    x = (ctypes.c_float * 64)(*range(64))
+
+    results = []
+    for form in ("auto", "braces", "string", "incbin"):
+        files = plan(tmp_path, model, replace(Options(), weights=form)).files()
+        net = library(written(tmp_path / form, files))
+        y = (ctypes.c_float * 32)()
+        assert net.net_run(x, y) == 0
+        results.append(list(y))
+
+    assert any(results[0])
+    assert all(result == results[0] for result in results)
+
+
+def test_a_table_of_one_value_is_short(tmp_path: Path) -> None:
+    for value in (0.0, 0.25):
+        model = network(
+            [helper.make_node("Mul", ["x", "w"], ["y"], "scale")],
+            {"x": [64, 64]},
+            {"y": [64, 64]},
+            {"w": np.full((64, 64), value, np.float32)},
+        )
+        files = plan(tmp_path, model).files()
+        net = library(written(tmp_path / str(value), files))
+        x, y = (ctypes.c_float * 4096)(*[2.0] * 4096), (ctypes.c_float * 4096)()
+
+        assert net.net_run(x, y) == 0
+        assert set(y) == {2.0 * value}
+        assert len(files["net_weights.c"]) < 2500
