@@ -1,6 +1,7 @@
 """`dlbuild build`: bring every file up to date."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from dlbuild.__main__ import request_of
@@ -28,20 +29,23 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def build_all(given: argparse.Namespace) -> Engine:
-    """Build what was asked for and print a line for each stage that needed work."""
+def build_all(given: argparse.Namespace, *, quiet: bool = False) -> Engine:
+    """Build what was asked for and print a line for each stage that needed work.
+
+    quiet: print them to stderr, since stdout is for a report.
+    """
     whole = whole_recipe(given)
     count = 0
 
     def report(finished: Finished) -> None:
         nonlocal count
         count += 1
-        print(status_line(finished), flush=True)
+        print(status_line(finished), file=sys.stderr if quiet else sys.stdout, flush=True)
 
     how = How(
         Path(given.out), given.jobs, given.keep_going, tuple(one.label for one in whole.builds)
     )
     engine = build(selected(whole, given.targets), PIPELINE, how, identify, report)
-    if not count:
+    if not count and not quiet:
         print("nothing to do")
     return engine

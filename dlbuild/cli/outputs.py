@@ -25,7 +25,11 @@ def run(given: argparse.Namespace) -> int:
     recipe = selected(whole_recipe(given), given.targets)
     out = Path(given.out)
     files = {
-        build: {name: path_of(out, build, name).as_posix() for name in FILES}
+        build: {
+            name: path_of(out, build, name).as_posix()
+            for name in FILES
+            if name != "weights_binary" or build.options.weights == "incbin"
+        }
         for build in recipe.builds
     }
     if given.json:

@@ -37,3 +37,9 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
+
+
+def markdown_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
+    for row in (header, ["---"] * len(header), *rows):
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"

@@ -1,0 +1,112 @@
+"""`dlbuild config`: the recipe with includes, extends, defaults and overrides filled in."""
+
+import argparse
+import json
+from dataclasses import asdict
+
+import yaml
+
+from dlbuild.build.recipe import Model, Recipe
+from dlbuild.cli.arguments import Parser
+from dlbuild.cli.project import whole_recipe
+from dlbuild.ir.target import Memory, Options, Target
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+
+
+def arguments(parser: Parser) -> None:
+    """Add its options."""
+    parser.add_argument(
+        "--resolved", action="store_true", help="everything filled in; the only form there is"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, sizes in bytes")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print it as YAML that dlbuild can read, or as JSON."""
+    recipe = whole_recipe(given)
+    if given.json:
+        content = {
+            "models": {
+                name: {
+                    **asdict(model),
+                    "source": model.source.as_posix(),
+                    "samples": model.samples.as_posix() if model.samples else None,
+                }
+                for name, model in recipe.models.items()
+            },
+            "targets": {name: asdict(target) for name, target in recipe.targets.items()},
+            "builds": [asdict(build) for build in recipe.builds],
+            "packs": [pack.as_posix() for pack in recipe.packs],
+        }
+        print(json.dumps(content, indent=2))
+    else:
+        print(yaml.safe_dump(resolved(recipe), sort_keys=False, default_flow_style=None), end="")
+    return 0
+
+
+def resolved(recipe: Recipe) -> Plain:
+    """Return the recipe as plain values: the same builds, nothing left to look up."""
+    packs: dict[str, Plain] = {"packs": [pack.as_posix() for pack in recipe.packs]}
+    return {
+        "version": 1,
+        **(packs if recipe.packs else {}),
+        "models": {name: _model(model) for name, model in recipe.models.items()},
+        "targets": {name: _target(target) for name, target in recipe.targets.items()},
+        "builds": [
+            {"model": build.model, "target": build.target, **_options(build.options)}
+            for build in recipe.builds
+        ],
+    }
+
+
+def _model(model: Model) -> Plain:
+    tolerance = {k: v for k, v in asdict(model.tolerance).items() if v is not None}
+    content: dict[str, Plain] = {
+        "source": model.source.as_posix(),
+        "shapes": {tensor: list(sizes) for tensor, sizes in model.shapes.items()},
+        "samples": model.samples.as_posix() if model.samples else None,
+        "tolerance": tolerance,
+    }
+    return {key: value for key, value in content.items() if value}
+
+
+def _target(target: Target) -> Plain:
+    content: dict[str, Plain] = {
+        "memories": {memory.name: _memory(memory) for memory in target.memories},
+        "stack": _size(target.stack_bytes),
+        "clock": f"{target.clock_hz} Hz" if target.clock_hz else None,
+        "features": list(target.features),
+        "cycles": {dtype: f"{cost:g} /MAC" for dtype, cost in target.cycles.items()},
+        "toolchain": {
+            "cc": target.toolchain.cc,
+            "ar": target.toolchain.ar,
+            "size": target.toolchain.size,
+            "cflags": list(target.toolchain.cflags),
+        },
+        "runner": target.runner,
+    }
+    return {key: value for key, value in content.items() if value}
+
+
+def _memory(memory: Memory) -> Plain:
+    content: dict[str, Plain] = {
+        "size": _size(memory.size_bytes),
+        "align": _size(memory.align_bytes),
+        "section": memory.section,
+        "holds": list(memory.holds),
+    }
+    return {key: value for key, value in content.items() if value}
+
+
+def _options(options: Options) -> dict[str, Plain]:
+    content: dict[str, Plain] = {
+        key: value for key, value in asdict(options).items() if key not in {"layout", "share"}
+    }
+    content["layout"] = dict(options.layout)
+    content["share"] = options.share
+    return {key: value for key, value in content.items() if value not in ({}, "")}
+
+
+def _size(count: int | None) -> str | None:
+    return None if count is None else f"{count} B"

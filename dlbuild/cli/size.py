@@ -1,0 +1,61 @@
+"""`dlbuild size`: RAM and flash of each model, and what the budgets leave."""
+
+import argparse
+import json
+
+from dlbuild.build.engine import Engine
+from dlbuild.build.sizes import decode_sizes
+from dlbuild.cli.arguments import Parser
+from dlbuild.cli.build import build_all
+from dlbuild.cli.project import add_jobs, add_targets
+from dlbuild.ir import codec
+from dlbuild.ir.plans import Schedule
+from dlbuild.report.text import table_text
+
+Row = dict[str, str | int | None]
+
+
+def arguments(parser: Parser) -> None:
+    """Add its options."""
+    add_targets(parser)
+    add_jobs(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Build what is out of date, then print the table."""
+    engine = build_all(given, quiet=True)
+    rows = list(_rows(engine))
+    if given.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    header = ("model@target", "arena", "bound", "stack", "code", "tables", "flash")
+    cells = [[_cell(value) for value in row.values()] for row in rows]
+    print("\n".join(table_text(header, cells)))
+    print("\nBytes. arena: activations and kernel scratch; bound: no plan can need less.")
+    print("stack: deepest path of a run. flash: code, tables and start values of both objects.")
+    return 0
+
+
+def _rows(engine: Engine) -> list[Row]:
+    rows = []
+    for build in engine.keys.recipe.builds:
+        sizes = decode_sizes(engine.content(build, "size"))
+        schedule = codec.decode(engine.content(build, "schedule"), Schedule)
+        row: Row = {
+            "build": build.label,
+            "arena_bytes": sum(use.height_bytes for use in schedule.memories),
+            "bound_bytes": sum(use.bound_bytes for use in schedule.memories),
+            "stack_bytes": sizes.stack_bytes,
+            "code_bytes": sizes.text_bytes,
+            "tables_bytes": sizes.rodata_bytes,
+            "flash_bytes": sizes.flash_bytes,
+        }
+        rows.append(row)
+    return rows
+
+
+def _cell(value: str | int | None) -> str:
+    if value is None:
+        return "unknown"
+    return value if isinstance(value, str) else f"{value:,}"
