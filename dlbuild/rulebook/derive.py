@@ -170,17 +170,16 @@ def _may_share(
     tensor: str, output: Operand, instance: Instance, nest: Nest, orders: Orders
 ) -> bool:
     sources = {o.name: o for o in instance.operands if o.tensor == tensor and o.role == "input"}
+    bits, count = DTYPES[output.dtype].bits, prod(output.shape)
+    if any(DTYPES[o.dtype].bits != bits or prod(o.shape) < count for o in sources.values()):
+        return False
     writing = [i for i, s in enumerate(nest.steps) if _stores_of(s, nest, output.name)]
     reading = {name for name, access in nest.access.items() if access.operand in sources}
-    readers = [i for i, s in enumerate(nest.steps) if reading & set(step_reads(s))]
+    used = [reading.intersection(step_reads(s)) for s in nest.steps]
+    readers = [i for i, found in enumerate(used) if found]
     if len(writing) != 1 or not readers or max(readers) > writing[0]:
         return False
     if loaded_operands(nest) & set(sources):
-        return False
-    bits = DTYPES[output.dtype].bits
-    if any(
-        DTYPES[o.dtype].bits != bits or prod(o.shape) < prod(output.shape) for o in sources.values()
-    ):
         return False
     step = nest.steps[writing[0]]
     (write, *others) = _stores_of(step, nest, output.name)
@@ -189,8 +188,10 @@ def _may_share(
     target = place(nest, nest.access[write], instance, orders)
     if not is_once_each(target, {a: nest.extent[a] for a in (*nest.domain, *step.over)}):
         return False
-    used = {r for s in nest.steps for r in step_reads(s)} & reading
-    return all(is_same_map(place(nest, nest.access[r], instance, orders), target) for r in used)
+    return all(
+        is_same_map(place(nest, nest.access[r], instance, orders), target)
+        for r in set().union(*used)
+    )
 
 
 def _stores_of(step: Loop, nest: Nest, operand: str) -> list[str]:

@@ -11,9 +11,16 @@ from dlbuild.rulebook.instance import Instance
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kernel. `is_move`: it only renames or reorders, so its output is its input's bytes."""
+    """One kernel.
 
-    instance: Instance
+    reads, writes: activations.
+    in_place: (input, output) pairs that may share one buffer.
+    is_move: it only renames or reorders, so its output is its input's bytes.
+    """
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    in_place: tuple[tuple[str, str], ...]
     is_move: bool
 
 
@@ -46,17 +53,15 @@ def peak_bytes(graph: Graph, parts: Sequence[Part], options: Options) -> int:
         parts: its kernels, in order of execution.
         options: whether interface tensors lie in the arena.
     """
-    constants = frozenset(graph.constants)
     lives = _Lives()
     for name in graph.inputs:
         lives.add(name, arena_bytes(name, graph, options), 0)
     for step, part in enumerate(parts):
-        reads = reads_of(part.instance, constants)
-        for tensor in reads:
+        for tensor in part.reads:
             lives.keep(tensor, step)
-        for tensor in writes_of(part.instance):
-            if part.is_move and reads:
-                lives.of.setdefault(tensor, lives.of[reads[0]])
+        for tensor in part.writes:
+            if part.is_move and part.reads:
+                lives.of.setdefault(tensor, lives.of[part.reads[0]])
             else:
                 lives.add(tensor, arena_bytes(tensor, graph, options), step)
     for tensor in graph.outputs:
@@ -75,15 +80,11 @@ def peak_bytes(graph: Graph, parts: Sequence[Part], options: Options) -> int:
 
 def _overwritten(part: Part, step: int, lives: _Lives) -> int:
     """Return the bytes that a step writes over inputs that nothing reads any more."""
-    ending = {
-        o.tensor
-        for o in used_by(part.instance)
-        if o.role == "input" and o.tensor in lives.of and lives.of[o.tensor].last == step
-    }
-    if part.is_move or not ending:
+    ending = {t for t in part.reads if lives.of[t].last == step}
+    if part.is_move:
         return 0
     shared: dict[str, int] = {}
-    for read, written in in_place(part.instance, {}):
+    for read, written in part.in_place:
         if read in ending and lives.of[read].size_bytes == lives.of[written].size_bytes:
             shared[written] = lives.of[written].size_bytes
     return sum(shared.values())
@@ -97,12 +98,10 @@ def arena_bytes(tensor: str, graph: Graph, options: Options) -> int:
     return 0 if is_callers else graph.tensor[tensor].size_bytes
 
 
-def reads_of(instance: Instance, constants: frozenset[str]) -> tuple[str, ...]:
-    """Return the activations that an instance reads."""
+def part_of(instance: Instance, constants: frozenset[str], *, is_move: bool) -> Part:
+    """Return what the memory of one kernel depends on, each tensor in the model's own order."""
     read = (o.tensor for o in used_by(instance) if o.role == "input")
-    return tuple(dict.fromkeys(t for t in read if t not in constants))
-
-
-def writes_of(instance: Instance) -> tuple[str, ...]:
-    """Return the tensors that an instance writes."""
-    return tuple(o.tensor for o in instance.operands if o.role == "output")
+    reads = tuple(dict.fromkeys(t for t in read if t not in constants))
+    writes = tuple(o.tensor for o in instance.operands if o.role == "output")
+    pairs = tuple(pair for pair in in_place(instance, {}) if pair[0] in reads)
+    return Part(reads, writes, pairs, is_move)

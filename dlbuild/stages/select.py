@@ -12,7 +12,7 @@ from dlbuild.rulebook.derive import step_reads, used_by, view_of
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import Matched, fused
 from dlbuild.rulebook.pointwise import NoFusion, inputs_named, pointwise
-from dlbuild.stages.peak import Part, arena_bytes, peak_bytes, reads_of
+from dlbuild.stages.peak import Part, arena_bytes, part_of, peak_bytes
 
 STORE_AND_LOAD_CYCLES = 4
 """What an element costs that is written to memory and read back."""
@@ -71,6 +71,7 @@ class _Selection:
         self._groups = {
             op.name: Group((), op.name, (), matched(op.name), i) for i, op in enumerate(graph.ops)
         }
+        self._parts: dict[tuple[str, ...], Part] = {}
         # The anchors of the groups that compute an operator: several for a repeated conversion.
         self._homes = {op.name: [op.name] for op in graph.ops}
 
@@ -203,11 +204,20 @@ class _Selection:
 
     def _peak(self, groups: Iterable[Group]) -> int:
         ordered = sorted(groups, key=lambda g: g.position)
-        parts = [Part(g.instance, is_move(g.instance)) for g in ordered]
-        return peak_bytes(self._graph, parts, self._options)
+        return peak_bytes(self._graph, [self._part(g) for g in ordered], self._options)
+
+    def _part(self, group: Group) -> Part:
+        """Return what a group holds in memory, found out once for each grouping."""
+        part = self._parts.get(group.ops)
+        if part is None:
+            is_renaming = is_move(group.instance)
+            part = part_of(group.instance, self._constants, is_move=is_renaming)
+            self._parts[group.ops] = part
+        return part
 
     def _needed(self, group: Group) -> int:
-        return sum(map(self._bytes, (*reads_of(group.instance, self._constants), *group.writes)))
+        part = self._part(group)
+        return sum(map(self._bytes, (*part.reads, *part.writes)))
 
     def _written(self, groups: Sequence[Group]) -> int:
         """Return the bytes of the widest tensor that one of the groups writes."""
