@@ -103,13 +103,15 @@ class Fitter:
 
     def sum(self, depth: int, name: str, code: str) -> list[Line]:
         """Return the declaration of an int32_t that is a sum, in as many parts as fit."""
-        line = Line(depth, f"const int32_t {name} = {code};")
-        at = _middle_plus(code)
-        if not _is_long(line) or at is None:
-            return [line]
-        part = self.fresh(f"{name}_part")
-        first = self.sum(depth, part, code[:at])
-        return [*first, *self.sum(depth, name, part + code[at:])]
+        lines: list[Line] = []
+        begun, *rest = _addends(code)
+        for addend in rest:
+            if _is_long(Line(depth, f"const int32_t {name} = {begun}{addend};")):
+                part = self.fresh("part")
+                lines.append(Line(depth, f"const int32_t {part} = {begun};"))
+                begun = part
+            begun += addend
+        return [*lines, Line(depth, f"const int32_t {name} = {begun};")]
 
     def tests(self, texts: Sequence[str], depth: int) -> list[str]:
         """Return comparisons joined to as few conditions as fit, for nested if statements."""
@@ -135,14 +137,15 @@ def _is_long(line: Line) -> bool:
     return len(str(line)) > COLUMNS
 
 
-def _middle_plus(code: str) -> int | None:
-    """Return where the sum `code` is best cut: at a top-level sign, near the middle."""
-    depth, cuts = 0, []
+def _addends(code: str) -> list[str]:
+    """Return the addends of a sum, all but the first with their signs."""
+    depth, found = 0, [""]
     for at, character in enumerate(code):
         depth += (character in "([") - (character in ")]")
         if depth == 0 and code[at : at + 3] in (" + ", " - "):
-            cuts.append(at)
-    return min(cuts, key=lambda at: abs(at - len(code) // 2), default=None)
+            found.append("")
+        found[-1] += character
+    return found
 
 
 def _eager_parts(value: Expr) -> Iterator[Expr]:

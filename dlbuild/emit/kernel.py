@@ -95,20 +95,17 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
     nests = [lower(nest, operands, orders, in_table) for nest in instance.nests]
     nests = [n for n in nests if n.steps and all(n.extent[a] for a in n.domain)]
-    used = _used(nests) if instance.nests else set(operands)
+    for operand in dict.fromkeys(a.operand for n in nests for a in n.access.values()):
+        storage(operands[operand].dtype, operands[operand].tensor)
     by_value = frozenset(n for n in in_table if prod(operands[n].shape) == 1)
+    names = {name: _c_name(name) for name in operands}
+    bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
+    words = set(re.findall(r"\w+", "\n".join(line.text for body in bodies for line in body)))
     parameters = tuple(
         Parameter(o.name, storage(o.dtype, o.tensor), o.name in by_value, o.role != "output")
         for o in instance.operands
-        if o.name in used
+        if names[o.name] in words or not instance.nests
     )
-    names = {p.operand: _c_name(p.operand) for p in parameters}
-    bodies = [
-        _body(
-            nest, operands, orders, frozenset(names[n] for n in by_value & used), names, len(nests)
-        )
-        for nest in nests
-    ]
     text = environment.get_template(instance.template or DEFAULT_TEMPLATE).render(
         signature=_signature(name, parameters, names, restrict),
         nests=[[str(line) for line in body] for body in bodies],
@@ -129,21 +126,6 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
 
 def _c_name(name: str) -> str:
     return f"{name}_" if name in KEYWORDS else name
-
-
-def _used(nests: Sequence[Lowered]) -> set[str]:
-    found: set[str] = set()
-    for nest in nests:
-        found |= {access.operand for access in nest.access.values()}
-        found |= {atom.operand for atom in _atoms(nest) if isinstance(atom, Loaded)}
-        for step in nest.steps:
-            for value in values_of(step):
-                found |= {
-                    p.access
-                    for p in walk(value)
-                    if isinstance(p, Lookup) and p.access not in nest.tables
-                }
-    return found
 
 
 def _indices(nest: Lowered) -> list[Index]:
@@ -211,7 +193,7 @@ def _printer(
         dtype={n: o.dtype for n, o in operands.items()},
         place=loaded_place,
         names=names,
-        by_value=by_value,
+        by_value=frozenset(names[n] for n in by_value),
     )
     locals_ = variables_of(nest.steps)
     values = ValueText(
@@ -222,7 +204,7 @@ def _printer(
         dtype=access_dtype,
         place=nest.place.__getitem__,
         model_place=nest.model_place.__getitem__,
-        by_value=by_value,
+        by_value=frozenset(names[n] for n in by_value),
         names={name: _c_name(name) for name in locals_},
     )
     taken = [*names.values(), *nest.extent, *map(_c_name, locals_), *nest.tables]
