@@ -7,7 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dlbuild.base.digest import sha256
+from dlbuild.base.paths import package_folder
 
+_PACKAGE = package_folder()
 _IMPORT = re.compile(
     r"^[ \t]*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([^\n]*))", re.MULTILINE
 )
@@ -86,10 +88,9 @@ def _with_parents(module: str) -> Iterator[str]:
 
 def _source_of(module: str) -> Path | None:
     """Return the file of a module without importing it; None if there is no such module."""
-    package = Path(__file__).resolve().parent.parent
     parts = module.split(".")
-    if parts[0] == package.name:
-        base = package.joinpath(*parts[1:])
+    if parts[0] == _PACKAGE.name:
+        base = _PACKAGE.joinpath(*parts[1:])
         for path in (base / "__init__.py", base.with_name(base.name + ".py")):
             if path.is_file():
                 return path

@@ -1,0 +1,140 @@
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from dlbuild.base.digest import sha256
+from dlbuild.build.fastpath import find_program, nothing_to_do, remember
+
+REQUEST = ["build"]
+MADE = b"int x;"
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which a build with one input, one output and one program has ended."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "bin").mkdir()
+    Path("in/a.yaml").write_text("a")
+    Path("bin/cc").write_text("#!/bin/sh")
+    Path("bin/cc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    time.sleep(0.05)
+    assert leave()
+    return tmp_path
+
+
+def leave(started_ns: int | None = None) -> bool:
+    started_ns = started_ns or time.time_ns()
+    Path("a.c").write_bytes(MADE)
+    return remember(
+        "out",
+        REQUEST,
+        inputs=["in/a.yaml"],
+        outputs={"a.c": sha256(MADE)},
+        folders=["in", "absent"],
+        programs=["cc"],
+        started_ns=started_ns,
+    )
+
+
+@pytest.mark.usefixtures("built")
+class TestNothingToDo:
+    def test_right_after_a_build(self) -> None:
+        assert nothing_to_do("out", REQUEST)
+
+    def test_not_for_another_request_or_folder(self) -> None:
+        assert not nothing_to_do("out", [*REQUEST, "board"])
+        assert not nothing_to_do("other", REQUEST)
+
+    def test_after_a_touch_without_a_change(self) -> None:
+        os.utime("in/a.yaml", ns=(1, 1))
+        assert nothing_to_do("out", REQUEST)
+
+    def test_not_after_an_edit_of_an_input(self) -> None:
+        Path("in/a.yaml").write_text("ab")
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_not_after_an_edit_that_keeps_size_and_time(self) -> None:
+        status = Path("in/a.yaml").stat()
+        Path("in/a.yaml").write_text("b")
+        os.utime("in/a.yaml", ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_not_if_another_file_of_equal_time_takes_its_place(self) -> None:
+        status = Path("in/a.yaml").stat()
+        Path("new").write_text("b")
+        os.utime("new", ns=(status.st_atime_ns, status.st_mtime_ns))
+        Path("new").replace("in/a.yaml")
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_not_after_an_edit_of_an_output(self) -> None:
+        Path("a.c").write_bytes(MADE[::-1])
+        assert not nothing_to_do("out", REQUEST)
+
+    @pytest.mark.parametrize("name", ["a.c", "in/a.yaml", "bin/cc"])
+    def test_not_if_a_file_is_gone(self, name: str) -> None:
+        Path(name).unlink()
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_not_if_a_file_appears_in_a_folder(self) -> None:
+        Path("in/b.yaml").write_text("")
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_not_if_an_absent_folder_appears_with_files(self) -> None:
+        Path("absent").mkdir()
+        Path("absent/b.yaml").write_text("")
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_byte_code_and_hidden_files_do_not_matter(self) -> None:
+        Path("in/__pycache__").mkdir()
+        Path("in/.swp").write_text("")
+        assert nothing_to_do("out", REQUEST)
+
+    def test_not_if_another_compiler_comes_first(
+        self, built: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (built / "first").mkdir()
+        (built / "first" / "cc").write_text("#!/bin/sh")
+        (built / "first" / "cc").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{built}/first:{built}/bin")
+        assert find_program("cc") == f"{built}/first/cc"
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_not_if_a_link_points_elsewhere(self, built: Path) -> None:
+        status = Path("in/a.yaml").stat()
+        Path("other").write_text("b")
+        os.utime("other", ns=(status.st_atime_ns, status.st_mtime_ns))
+        Path("in/a.yaml").unlink()
+        Path("in/a.yaml").symlink_to(built / "other")
+        assert not nothing_to_do("out", REQUEST)
+
+    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": 1}', b'{"format": 0}'])
+    def test_not_with_a_damaged_snapshot(self, content: bytes) -> None:
+        for path in Path("out").rglob("*.json"):
+            path.write_bytes(content)
+        assert not nothing_to_do("out", REQUEST)
+
+
+@pytest.mark.usefixtures("built")
+def test_an_input_edited_during_the_build_leaves_no_snapshot() -> None:
+    started_ns = time.time_ns()
+    Path("in/a.yaml").write_text("late")
+    assert not leave(started_ns)
+    assert not nothing_to_do("out", REQUEST)
+
+
+@pytest.mark.usefixtures("built")
+def test_an_output_edited_during_the_build_leaves_no_snapshot() -> None:
+    done = remember(
+        "out",
+        REQUEST,
+        inputs=[],
+        outputs={"a.c": sha256(b"what was made")},
+        folders=[],
+        programs=[],
+        started_ns=time.time_ns(),
+    )
+    assert not done

@@ -1,0 +1,378 @@
+"""dlbuild.yaml as read, and each of its errors in full."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from dlbuild.base.errors import UserError
+from dlbuild.build.recipe import Recipe, read_recipe
+from dlbuild.ir.target import Options, Target
+
+MODELS = "version: 1\nmodels: {kws: {source: kws.onnx}}\n"
+
+
+def read(text: str, *overrides: str) -> Recipe:
+    Path("dlbuild.yaml").write_text(textwrap.dedent(text))
+    return read_recipe(overrides=overrides)
+
+
+def options(text: str, *overrides: str) -> Options:
+    return read(text, *overrides).builds[0].options
+
+
+def target(text: str, name: str = "board") -> Target:
+    return read(f"{MODELS}targets: {text}\n").targets[name]
+
+
+def error_of(text: str, *overrides: str) -> str:
+    with pytest.raises(UserError) as caught:
+        read(text, *overrides)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def test_a_model_has_its_files_and_shapes() -> None:
+    Path("s.npz").write_bytes(b"")
+    model = read(
+        """\
+        version: 1
+        models:
+          kws:
+            source: kws.onnx
+            shapes: {input_1: [1, 49, 10, 1]}
+            samples: s.npz
+            tolerance: {rtol: 1e-3, lsb: 2}
+        """
+    ).models["kws"]
+    assert model.source == Path("kws.onnx")
+    assert model.shapes == {"input_1": (1, 49, 10, 1)}
+    assert model.samples == Path("s.npz")
+    assert (model.tolerance.rtol, model.tolerance.atol, model.tolerance.lsb) == (0.001, None, 2)
+
+
+def test_without_targets_the_host_is_built_for() -> None:
+    assert [build.label for build in read(MODELS).builds] == ["kws@host"]
+
+
+def test_without_builds_every_model_is_built_for_every_target() -> None:
+    recipe = read(
+        """\
+        version: 1
+        models: {b: {source: kws.onnx}, a: {source: kws.onnx}}
+        targets: {pc: {extends: host}, board: {extends: cortex-m3}}
+        """
+    )
+    assert [build.label for build in recipe.builds] == ["b@pc", "b@board", "a@pc", "a@board"]
+
+
+def test_a_build_may_name_a_built_in_target() -> None:
+    recipe = read(f"{MODELS}builds: [{{model: kws, target: [host, rv32imc]}}]\n")
+    assert [build.label for build in recipe.builds] == ["kws@host", "kws@rv32imc"]
+    assert recipe.targets["rv32imc"].toolchain.cflags == ("-march=rv32imc", "-mabi=ilp32")
+
+
+def test_a_target_keeps_what_it_does_not_override() -> None:
+    board = target(
+        "{board: {extends: cortex-m4f, memories: {flash: 256 KiB, ccm: 16 KiB},"
+        " cycles: {int8: 2 /MAC}, toolchain: {cflags: [-g]}, stack: 2 KiB, clock: 64 MHz}}"
+    )
+    assert [(m.name, m.size_bytes, m.holds) for m in board.memories] == [
+        ("sram", None, ("arena",)),
+        ("flash", 262144, ("weights",)),
+        ("ccm", 16384, ()),
+    ]
+    assert (board.cycles["int8"], board.cycles["float32"]) == (2.0, 8.0)
+    assert board.toolchain.cc == "arm-none-eabi-gcc"
+    assert board.toolchain.cflags[-2:] == ("-mfpu=fpv4-sp-d16", "-g")
+    assert (board.stack_bytes, board.clock_hz) == (2048, 64_000_000)
+
+
+def test_a_target_may_extend_another_and_the_built_in_one_of_its_name() -> None:
+    text = "{host: {extends: host, memories: {sram: 1 KiB}}, board: {extends: host}}"
+    assert target(text).memories[0].size_bytes == 1024
+    assert target(text).name == "board"
+
+
+def test_requantize_follows_the_fpu() -> None:
+    assert options(f"{MODELS}builds: [{{model: kws, target: cortex-m4f}}]").requantize == "exact"
+    assert options(f"{MODELS}builds: [{{model: kws, target: cortex-m3}}]").requantize == "fixed"
+
+
+def test_a_build_wins_over_its_model_and_that_over_the_target() -> None:
+    levels = """\
+        version: 1
+        models: {{kws: {{source: kws.onnx{model}}}}}
+        targets: {{pc: {{extends: host, optimize: ram}}}}
+        builds: [{{model: kws, target: pc{build}}}]
+        """
+    assert options(levels.format(model="", build="")).optimize == "ram"
+    assert options(levels.format(model=", optimize: size", build="")).optimize == "size"
+    both = levels.format(model=", optimize: size", build=", optimize: speed")
+    assert options(both).optimize == "speed"
+    assert options(both, "optimize=ram").optimize == "ram"
+
+
+def test_every_option_is_read() -> None:
+    found = options(
+        MODELS + "builds: [{model: kws, target: host, optimize: size, requantize: fixed,"
+        " layout: {x: nhwc, a: onnx}, input: arena, output: arena, max_recompute: 1.0,"
+        " arena: caller, share: voice, schedule: auto, weights: braces,"
+        " fold_constant_channels: false, hook: true}]"
+    )
+    assert found == Options(
+        optimize="size",
+        requantize="fixed",
+        layout=(("a", "onnx"), ("x", "nhwc")),
+        input="arena",
+        output="arena",
+        arena="caller",
+        share="voice",
+        weights="braces",
+        hook=True,
+    )
+
+
+def test_paths_are_relative_to_the_file_that_names_them() -> None:
+    Path("more").mkdir()
+    Path("more/other.onnx").write_bytes(b"")
+    Path("more/more.yaml").write_text("models: {other: {source: other.onnx}}\n")
+    recipe = read(f"include: [more/more.yaml]\n{MODELS}")
+    assert recipe.models["other"].source == Path("more/other.onnx")
+    assert list(recipe.models) == ["other", "kws"]
+    assert Path("more/more.yaml") in recipe.files
+
+
+def test_a_pack_brings_targets() -> None:
+    Path("pack/rules/targets").mkdir(parents=True)
+    Path("pack/rules/targets/mine.yaml").write_text("extends: cortex-m7\nfeatures: [fpu, x]\n")
+    recipe = read(f"packs: [pack]\n{MODELS}builds: [{{model: kws, target: mine}}]\n")
+    assert recipe.targets["mine"].features == ("fpu", "x")
+    assert recipe.folders[0] == Path("pack")
+
+
+def test_an_unknown_key_is_refused() -> None:
+    assert error_of(
+        """\
+        version: 1
+        models: {kws: {source: kws.onnx}}
+        targets:
+          board:
+            memorys: {sram: 48 KiB}
+        """
+    ) == (
+        "dlbuild.yaml:5:5: error: target 'board' has no key 'memorys'\n"
+        "  5 |     memorys: {sram: 48 KiB}\n"
+        "    |     ^\n"
+        "  fix: did you mean 'memories'?"
+    )
+
+
+def test_a_duplicate_key_is_refused() -> None:
+    assert error_of("version: 1\nmodels:\n  kws: {source: a}\n  kws: {source: b}\n") == (
+        "dlbuild.yaml:4:3: error: the key 'kws' is given twice\n"
+        "  4 |   kws: {source: b}\n"
+        "    |   ^\n"
+        "  why: first at dlbuild.yaml:3:3"
+    )
+
+
+def test_a_model_in_two_files_is_refused() -> None:
+    Path("more.yaml").write_text("models: {kws: {source: kws.onnx}}\n")
+    assert error_of(f"include: [more.yaml]\n{MODELS}") == (
+        "dlbuild.yaml:3:10: error: the model 'kws' is given twice\n"
+        "  3 | models: {kws: {source: kws.onnx}}\n"
+        "    |          ^\n"
+        "  why: first at more.yaml:1:10"
+    )
+
+
+def test_a_missing_model_file_is_refused() -> None:
+    assert error_of("version: 1\nmodels: {kws: {source: models/none.onnx}}\n") == (
+        "dlbuild.yaml:2:24: error: there is no file 'models/none.onnx'\n"
+        "  2 | models: {kws: {source: models/none.onnx}}\n"
+        "    |                        ^"
+    )
+
+
+def test_a_size_without_a_unit_is_refused() -> None:
+    assert error_of(f"{MODELS}targets: {{board: {{memories: {{sram: 48}}}}}}\n") == (
+        "dlbuild.yaml:3:36: error: memory 'sram': the size '48' has no unit\n"
+        "  3 | targets: {board: {memories: {sram: 48}}}\n"
+        "    |                                    ^\n"
+        "  fix: write 48 KiB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "fix"),
+    [
+        (
+            "version: 2\nmodels: {}",
+            "dlbuild.yaml:1:10: error: 'version': 2 is not yet supported",
+            "use 1",
+        ),
+        (
+            "models: {kws: {source: kws.onnx}}",
+            "dlbuild.yaml:1:1: error: dlbuild.yaml needs the key 'version'",
+            "",
+        ),
+        ("version: 1", "dlbuild.yaml: error: no model is given", "add models:"),
+        ("", "dlbuild.yaml: error: the file is empty", "begin with version: 1"),
+        (
+            "version: 1\nmodels: {KWS: {source: kws.onnx}}",
+            "dlbuild.yaml:2:10: error: model cannot be named 'KWS'",
+            "use small letters, digits and _, a letter first",
+        ),
+        (
+            f"{MODELS}builds: [{{model: kwt}}]",
+            "dlbuild.yaml:3:18: error: there is no model 'kwt'",
+            "did you mean 'kws'?",
+        ),
+        (
+            f"{MODELS}builds: [{{model: kws, target: hots}}]",
+            "dlbuild.yaml:3:31: error: there is no target 'hots'",
+            "did you mean 'host'?",
+        ),
+        (
+            f"{MODELS}builds: [{{model: kws, target: [host, host]}}]",
+            "dlbuild.yaml:3:38: error: kws@host is built twice",
+            "",
+        ),
+        (
+            f"{MODELS}builds: [{{model: kws, optimize: fast}}]",
+            "dlbuild.yaml:3:33: error: 'optimize' cannot be 'fast'",
+            "use one of: ram, size, speed",
+        ),
+        (
+            f"{MODELS}builds: [{{model: kws, hook: yes}}]",
+            "dlbuild.yaml:3:29: error: 'hook' must be true or false, this is 'yes'",
+            "write true",
+        ),
+        (
+            f"{MODELS}targets: {{b: {{extends: cortex-m4}}}}",
+            "dlbuild.yaml:3:24: error: there is no target 'cortex-m4'",
+            "did you mean 'cortex-m4f'?",
+        ),
+        (
+            f"{MODELS}targets: {{b: {{extends: c}}, c: {{extends: b}}}}",
+            "dlbuild.yaml:3:41: error: 'extends' leads back: b -> c -> b",
+            "",
+        ),
+        (
+            f"{MODELS}targets: {{b: {{cycles: {{int7: 1 /MAC}}}}}}",
+            "dlbuild.yaml:3:24: error: dtype cannot be named 'int7'",
+            "use a dtype such as int8",
+        ),
+        (
+            f"{MODELS}include: [none.yaml]",
+            "dlbuild.yaml:3:11: error: there is no file 'none.yaml'",
+            "",
+        ),
+        (
+            f"{MODELS}include: [dlbuild.yaml]",
+            "dlbuild.yaml:3:11: error: this file includes itself",
+            "",
+        ),
+        (f"{MODELS}packs: [none]", "dlbuild.yaml:3:9: error: the pack 'none' does not exist", ""),
+        (
+            "version: 1\nmodels: {kws: {source: kws.onnx, samples: s.npz}}",
+            "dlbuild.yaml:2:43: error: there is no file 's.npz'",
+            "",
+        ),
+        (
+            "version: 1\nmodels: {kws: {source: kws.onnx, shapes: {x: [-1]}}}",
+            "dlbuild.yaml:2:47: error: tensor 'x' must be at least 0, this is -1",
+            "",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_its_place(text: str, first: str, fix: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read(text)
+    assert str(caught.value).splitlines()[0] == first
+    assert caught.value.fix == fix
+
+
+LATER = {
+    "targets: {b: {dma: {channels: 1}}}": "'dma'",
+    "targets: {b: {clusters: []}}": "'clusters'",
+    "targets: {b: {profile: p.json}}": "'profile'",
+    "targets: {b: {resources: {cores: 2}}}": "'cores': 2",
+    "targets: {b: {resources: {threads: 4}}}": "'threads'",
+    "targets: {b: {memories: {a: {copy: {rate: 4 B/cycle}}}}}": "'copy'",
+    "targets: {b: {memories: {a: {executes: true}}}}": "'executes': true",
+    "builds: [{model: kws, input: streamed}]": "'input': 'streamed'",
+    "builds: [{model: kws, input: external}]": "'input': 'external'",
+    "builds: [{model: kws, max_recompute: 1.5}]": "'max_recompute': 1.5",
+    "builds: [{model: kws, schedule: list}]": "'schedule': 'list'",
+    "builds: [{model: kws, fold_constant_channels: true}]": "'fold_constant_channels': true",
+    "builds: [{model: kws, profile: p.json}]": "'profile'",
+}
+
+
+@pytest.mark.parametrize("text", LATER)
+def test_what_comes_later_says_so_with_its_line(text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read(f"{MODELS}{text}\n")
+    assert caught.value.where.startswith("dlbuild.yaml:3:")
+    assert caught.value.what == f"{LATER[text]} is not yet supported"
+
+
+def test_state_comes_later() -> None:
+    with pytest.raises(UserError, match="'state' is not yet supported"):
+        read("version: 1\nmodels: {kws: {source: kws.onnx, state: {a: b}}}\n")
+
+
+def test_an_override_of_an_unknown_option_is_refused() -> None:
+    assert error_of(MODELS, "optimise=ram") == (
+        "-D:1:1: error: a build has no option 'optimise'\n"
+        "  1 | optimise=ram\n"
+        "    | ^\n"
+        "  fix: did you mean 'optimize'?"
+    )
+
+
+def test_an_override_needs_a_value_that_the_option_can_have() -> None:
+    assert error_of(MODELS, "optimize").splitlines()[0] == (
+        "-D:1:1: error: 'optimize' gives no value"
+    )
+    assert error_of(MODELS, "optimize=fast") == (
+        "-D:1:10: error: 'optimize' cannot be 'fast'\n"
+        "  1 | optimize=fast\n"
+        "    |          ^\n"
+        "  fix: use one of: ram, size, speed"
+    )
+
+
+def test_a_missing_recipe_says_where_to_run() -> None:
+    with pytest.raises(UserError) as caught:
+        read_recipe()
+    assert str(caught.value) == (
+        "dlbuild.yaml: error: there is no such file\n"
+        "  fix: run dlbuild where it is, or name the folder with -C DIR"
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "host",
+        "cortex-m0plus",
+        "cortex-m3",
+        "cortex-m4f",
+        "cortex-m7",
+        "cortex-m33",
+        "cortex-m55",
+        "rv32imc",
+        "rv32imafc",
+    ],
+)
+def test_a_built_in_target_is_complete(name: str) -> None:
+    found = target(f"{{board: {{extends: {name}}}}}")
+    assert [memory.name for memory in found.memories] == ["sram", "flash"]
+    assert {"int8", "float32"} <= set(found.cycles)
+    assert found.toolchain.cc.endswith(("gcc", "cc"))
