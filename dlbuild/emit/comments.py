@@ -1,5 +1,6 @@
 """Text from a model, made safe and short enough to stand in a C comment."""
 
+import textwrap
 from collections.abc import Sequence
 
 from dlbuild.emit.literals import COLUMNS
@@ -27,6 +28,26 @@ def quoted(name: str, room: int = 60) -> str:
 def extents(shape: Sequence[int]) -> str:
     """Return a shape as C writes it: [1][49][10]; of a scalar [1]."""
     return "".join(f"[{extent}]" for extent in shape) or "[1]"
+
+
+def block(text: str, margin: str = "", opener: str = "/*") -> str:
+    """Return `text` as a block comment, broken at the line's end between words."""
+    room = COLUMNS - len(margin)
+    lines = textwrap.wrap(
+        f"{opener} {text} */",
+        room,
+        subsequent_indent=" * ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    if lines[-1] == " * */":
+        lines[-1] = " */"
+    return "\n".join(f"{margin}{line}" for line in lines)
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """Return `text` as lines of at most `room` characters, broken between words."""
+    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 
 def filled(prefix: str, items: Sequence[str], suffix: str) -> str:

@@ -56,7 +56,7 @@ def text(content: bytes) -> str:
         last = min(first + shape.columns * 4, len(escaped))
         lines = (escaped[at : min(at + step, last)] for at in range(first, last, step))
         literals.append("\n".join(f'"{line}"' for line in lines))
-    return "{\n" + ",\n".join(literals) + "}"
+    return "{\n" + ",\n".join(literals) + "\n}"
 
 
 def braces(values: Array, dtype: str) -> str:

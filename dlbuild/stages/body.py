@@ -1,7 +1,6 @@
 """The body of `<m>_run`: one commented call a line."""
 
-from dlbuild.emit.comments import extents, filled, quoted
-from dlbuild.emit.literals import COLUMNS
+from dlbuild.emit.comments import block, extents, filled, quoted
 from dlbuild.ir.plans import Kernel, Schedule, Step
 from dlbuild.stages.declaration import parameters
 from dlbuild.stages.functions import Functions
@@ -18,7 +17,7 @@ def body(model: Sources, schedule: Schedule, kernels: Functions) -> list[str]:
         kernel = model.profile.kernel[step.kernel]
         call = kernels.calls.get(step.number)
         if call is None:
-            lines.append(_alias(step, kernel, model))
+            lines.append(_comment(step, kernel, model, _alias(kernel)))
             continue
         lines.append(_comment(step, kernel, model, _work(kernel, model)))
         lines.append(filled(f"{_MARGIN}{call.function}(", call.arguments, ");"))
@@ -41,16 +40,9 @@ def _unused(model: Sources, schedule: Schedule, used: set[str]) -> list[str]:
 
 
 def _comment(step: Step, kernel: Kernel, model: Sources, rest: str) -> str:
-    start = _start(step, kernel, model)
-    end = f"{rest} */"
-    room = max(COLUMNS - len(start) - len(end), 12)
-    return f"{start}{quoted(kernel.anchor, room)}{end}"
-
-
-def _start(step: Step, kernel: Kernel, model: Sources) -> str:
     ops = {op.name: op for op in model.graph.ops}
     kinds = " + ".join(ops[name].kind for name in kernel.ops)
-    return f"{_MARGIN}/* {step.number} {kinds} "
+    return block(f"{step.number} {kinds} {quoted(kernel.anchor)}{rest}", _MARGIN)
 
 
 def _work(kernel: Kernel, model: Sources) -> str:
@@ -62,12 +54,8 @@ def _work(kernel: Kernel, model: Sources) -> str:
     return f" {sources} -> {results}{macs}"
 
 
-def _alias(step: Step, kernel: Kernel, model: Sources) -> str:
-    """Return the comment of a step without code."""
+def _alias(kernel: Kernel) -> str:
+    """Return why a step has no code."""
     assert kernel.alias is not None
-    start = _start(step, kernel, model)
-    names = (kernel.anchor, kernel.writes[0], kernel.alias.source)
-    fixed = f"{start}: no code,  is a view of  */"
-    room = max((COLUMNS - len(fixed)) // len(names), 12)
-    anchor, result, source = (quoted(name, room) for name in names)
-    return f"{start}{anchor}: no code, {result} is a view of {source} */"
+    source, result = quoted(kernel.alias.source, 30), quoted(kernel.writes[0], 30)
+    return f": no code, {result} is a view of {source}"

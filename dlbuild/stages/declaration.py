@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dlbuild.emit.comments import filled
+from dlbuild.emit.comments import block, filled
 from dlbuild.emit.ctypes import storage
 from dlbuild.ir.plans import Schedule
 from dlbuild.stages.arena import CALLER, Places
@@ -12,7 +12,10 @@ from dlbuild.stages.sources import Sources, axes_note, element_type
 
 @dataclass(frozen=True, slots=True)
 class Accessor:
-    """A function that returns where an interface tensor in the arena lies."""
+    """A function that returns where an interface tensor in the arena lies.
+
+    about: its comment. value: the pointer that it returns.
+    """
 
     about: str
     declaration: str
@@ -96,4 +99,4 @@ def _accessor(model: Sources, port: Port, places: Places) -> Accessor:
     else:
         about = f"Where {port.name} is, {shown}, valid until the next run."
         text = f"const {ctype} *{prefix}_{port.name}({parameter})"
-    return Accessor(about, text, places.pointer(port.tensor.name))
+    return Accessor(block(about, opener="/**"), text, places.pointer(port.tensor.name))

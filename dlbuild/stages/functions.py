@@ -1,9 +1,9 @@
 """The C functions of a model's kernels, each text once, and the calls of the schedule."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dlbuild.emit.kernel import KernelText, Parameter, render_kernel
+from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment, render_kernel
 from dlbuild.ir.plans import Schedule, Step
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
@@ -41,20 +41,28 @@ def functions(model: Sources, schedule: Schedule, places: Places) -> Functions:
 
     `restrict` stands where the schedule proves that an operand overlaps nothing that is written.
     """
-    named: dict[str, str] = {}
-    texts: list[KernelText] = []
+    users: dict[str, list[str]] = {}
     calls: dict[int, Call] = {}
     for step in schedule.steps:
         if not step.is_code:
             continue
         restrict = _restrict(model, places, model.instances[step.kernel])
         text = _text(model, step.kernel, _ANY_NAME, restrict)
-        if text.text not in named:
-            named[text.text] = model.face.kernels[step.kernel]
-            texts.append(_text(model, step.kernel, named[text.text], restrict))
+        alike = users.setdefault(text.text, [])
+        alike.append(step.kernel)
         arguments = tuple(_argument(model, places, step.kernel, p) for p in text.parameters)
-        calls[step.number] = Call(step, named[text.text], arguments)
-    return Functions(tuple(texts), calls)
+        calls[step.number] = Call(step, model.face.kernels[alike[0]], arguments)
+    return Functions(tuple(_shared(model, places, alike) for alike in users.values()), calls)
+
+
+def _shared(model: Sources, places: Places, alike: Sequence[str]) -> KernelText:
+    """Return the function of several kernels, under the name of the first."""
+    first, *_ = alike
+    kernel, instance = model.profile.kernel[first], model.instances[first]
+    text = _text(model, first, model.face.kernels[first], _restrict(model, places, instance))
+    anchors = list(dict.fromkeys(model.profile.kernel[name].anchor for name in alike))
+    orders = orders_of(kernel, instance, model.profile)
+    return replace(text, comment=kernel_comment(instance, orders, text.parameters, anchors))
 
 
 def united(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ Nothing here sees a weight: equal structures give equal bytes.
 
 from collections.abc import Mapping
 
+from dlbuild.emit.comments import block, wrapped
 from dlbuild.emit.helpers import helper_text
-from dlbuild.emit.literals import chunks
+from dlbuild.emit.literals import COLUMNS, chunks
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Schedule, TilePlan
 from dlbuild.ir.target import Options, Target
@@ -17,6 +18,7 @@ from dlbuild.stages.arena import CALLER, Arena, Places, arena, lifetime_table
 from dlbuild.stages.body import body
 from dlbuild.stages.declaration import accessors, declaration, parameter_docs, parameters
 from dlbuild.stages.functions import functions, united
+from dlbuild.stages.interface import Port
 from dlbuild.stages.sources import (
     Context,
     Sources,
@@ -61,7 +63,7 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
 
 def _header(model: Sources, schedule: Schedule, room: Arena) -> str:
     face, options = model.face, model.options
-    ports = [_port(model, p.tensor.name, index) for index, p in enumerate(face.ports)]
+    ports = [_port(model, port) for port in face.ports]
     is_callers = options.arena == "caller"
     context: Context = {
         "includes": includes_for([p.tensor.dtype for p in face.ports]),
@@ -85,15 +87,18 @@ def _header(model: Sources, schedule: Schedule, room: Arena) -> str:
     return model.render("net.h.j2", f"{face.prefix}.h", about, context)
 
 
-def _port(model: Sources, tensor: str, index: int) -> Context:
-    port = model.face.ports[index]
+def _port(model: Sources, port: Port) -> Context:
+    tensor, name = port.tensor, f"{model.face.prefix}_{port.name}"
+    shown = element_type(tensor.dtype, tensor.name, port.memory_shape) + axes_note(port.order)
+    has_zero_point = port.quantized is not None and port.quantized.zero_point != ""
+    stored = f"(q - {name}_zero_point)" if has_zero_point else "q"
+    meaning = block(f"{port.name}: real = {stored} * {name}_scale.", opener="/**")
     return {
         "name": port.name,
-        "type": element_type(port.tensor.dtype, tensor, port.memory_shape),
-        "axes": axes_note(port.order),
-        "count": port.tensor.count,
-        "scale": port.quantized is not None,
-        "zero_point": port.quantized is not None and port.quantized.zero_point,
+        "about": block(f"Elements of {port.name}: {shown}.", opener="/**"),
+        "count": tensor.count,
+        "meaning": meaning if port.quantized else "",
+        "zero_point": has_zero_point,
     }
 
 
@@ -157,7 +162,8 @@ def _memory_lines(model: Sources, schedule: Schedule, room: Arena) -> list[str]:
     callers = [b for b in schedule.buffers if b.memory == CALLER and not b.alias_of]
     if callers:
         names = ", ".join(model.face.port(b.tensor).name for b in callers)
-        lines += ["", f"Not counted, because the caller holds them: {names}."]
+        note = f"Not counted, because the caller holds them: {names}."
+        lines += ["", *wrapped(note, COLUMNS - len(" * "))]
     return lines
 
 

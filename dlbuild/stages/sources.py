@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import jinja2
 
 from dlbuild import __version__
-from dlbuild.emit.comments import extents, quoted
+from dlbuild.emit.comments import block, extents, quoted
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.environment import environment
-from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
 from dlbuild.ir.target import Options, Target
@@ -46,7 +45,9 @@ class Sources:
         return self.structure[:TAG_DIGITS]
 
     def render(self, template: str, file: str, about: str, context: Context) -> str:
-        """Return the text of one file."""
+        """Return the text of one file. `facts` of the context follow the banner's own."""
+        more = context.get("facts", [])
+        assert isinstance(more, list)
         shared: Context = {
             "m": self.face.prefix,
             "M": self.face.macro,
@@ -55,9 +56,9 @@ class Sources:
             "version": __version__,
             "structure": f"0x{self.tag}UL",
             "structure_name": self.tag,
-            "facts": self.facts(),
         }
-        return self.environment.get_template(template).render({**shared, **context})
+        facts = [*self.facts(), *more]
+        return self.environment.get_template(template).render({**shared, **context, "facts": facts})
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the lines of the banner: what was built, for what, and how."""
@@ -123,11 +124,9 @@ def axes_note(order: Sequence[int]) -> str:
 
 
 def table_note(model: Sources, table: Constant) -> str:
-    """Return the text of a table's comment: where it is read, what it is, how it lies."""
+    """Return a table's comment: where it is read, what it is, how it lies."""
     kernel = model.profile.kernel[table.kernel]
     reader = f"{model.face.kernels[kernel.name]} {table.operand}"
     shape = element_type(table.dtype, table.symbol, table.memory_shape)
-    what = f"{reader}: {shape}{axes_note(table.order)},"
-    origin = quoted(table.tensor, COLUMNS - 6) if table.tensor else "computed by the build"
-    is_short = len(f"/* {what} {origin} */") <= COLUMNS
-    return f"{what} {origin}" if is_short else f"{what}\n * {origin}"
+    origin = quoted(table.tensor) if table.tensor else "computed by the build"
+    return block(f"{reader}: {shape}{axes_note(table.order)}, {origin}")

@@ -7,7 +7,9 @@ import numpy as np
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
+from dlbuild.emit.comments import block
 from dlbuild.emit.literals import (
+    COLUMNS,
     Array,
     braces,
     is_uniform,
@@ -34,7 +36,7 @@ _ALIGN_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """One definition in the C file. about: the comment before it."""
+    """One definition in the C file, and the comment before it."""
 
     about: str
     definition: str
@@ -68,7 +70,7 @@ def tables(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     body = "\n".join(d.definition for d in definitions)
     file, binary = f"{name}_weights.c", f"{name}_weights.bin"
     context: Context = {
-        "weights": sha256(numbers.encode({key: weights[key] for key in graph.constants})),
+        "facts": [("weights", sha256(numbers.encode({k: weights[k] for k in graph.constants})))],
         "tables": definitions,
         "needs_math": "NAN" in body or "INFINITY" in body,
         "has_text": any(table.form == "text" for table in model.tables.tables),
@@ -123,7 +125,7 @@ def _definition(model: Sources, table: Constant, array: Array) -> str:
     section = f"{model.face.macro}_WEIGHTS_SECTION"
     if table.form == "scalar":
         word = number(array.reshape(-1)[0].item(), table.dtype)
-        return f"{section} const {table.ctype} {table.symbol} = {word};{_decimal(array)}"
+        return _commented(f"{section} const {table.ctype} {table.symbol} = {word};", array)
     is_union = table.form == "text"
     head = (
         f"{section} const {table.symbol}_t {table.symbol} = "
@@ -142,9 +144,13 @@ def _definition(model: Sources, table: Constant, array: Array) -> str:
     return f"{head}{braces(array, table.dtype)};"
 
 
-def _decimal(array: Array) -> str:
-    """Return a comment with the decimal digits of a real."""
-    return f" /* {array.reshape(-1)[0]!s} */" if array.dtype.kind == "f" else ""
+def _commented(definition: str, array: Array) -> str:
+    """Return the definition of a number, with the decimal digits of a real as a comment."""
+    if array.dtype.kind != "f":
+        return definition
+    comment = f"/* {array.reshape(-1)[0]!s} */"
+    line = f"{definition} {comment}"
+    return line if len(line) <= COLUMNS else f"{definition}\n    {comment}"
 
 
 def _incbin(model: Sources, table: Constant, offset: int) -> str:
@@ -171,8 +177,8 @@ def _quantized(model: Sources, weights: Mapping[str, Array], port: Port) -> _Def
     section = f"{model.face.macro}_WEIGHTS_SECTION"
     scale = np.asarray(weights[port.quantized.scale]).reshape(-1)
     word = number(float(scale[0]), "float32")
-    lines = [f"{section} const float {name}_scale = {word};{_decimal(scale)}"]
+    lines = [_commented(f"{section} const float {name}_scale = {word};", scale)]
     if port.quantized.zero_point:
         zero = int(np.asarray(weights[port.quantized.zero_point]).reshape(-1)[0].item())
         lines.append(f"{section} const int32_t {name}_zero_point = {zero};")
-    return _Definition(f"{port.name}, for the caller", "\n".join(lines))
+    return _Definition(block(f"{port.name}, for the caller"), "\n".join(lines))
