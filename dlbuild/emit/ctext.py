@@ -43,6 +43,7 @@ class Text:
 
     code: str
     binds: int = PRIMARY
+    operator: str = ""
 
     def within(self, least: int) -> str:
         """Return the code as an operand of something that binds so tightly."""
@@ -252,17 +253,9 @@ class ValueText:
 
 
 def _infix(left: Text, operator: str, right: Text) -> Text:
-    if operator in "+-":
-        return Text(f"{_side(left, SUM)} {operator} {_side(right, PRODUCT)}", SUM)
-    return Text(f"{_side(left, PRODUCT)} {operator} {_side(right, UNARY)}", PRODUCT)
-
-
-def _side(text: Text, least: int) -> str:
-    """Return one side of an operator; in a sum, products stand in parentheses."""
-    if least != PRODUCT and text.binds == PRODUCT:
-        return f"({text.code})"
-    if text.binds == PRODUCT and least == PRODUCT:
-        return f"({text.code})"
-    if text.binds == UNARY and text.code.startswith("-"):
-        return f"({text.code})"
-    return text.within(least)
+    """Return a sum or product; in a sum, products stand in parentheses."""
+    binds = SUM if operator in "+-" else PRODUCT
+    is_chain = left.binds == binds and (binds == SUM or left.operator == operator == "*")
+    first = left.code if is_chain else left.within(UNARY)
+    second = f"({right.code})" if right.code.startswith("-") else right.within(UNARY)
+    return Text(f"{first} {operator} {second}", binds, operator)

@@ -54,7 +54,7 @@ class Fitter:
         """Return `head value tail` as lines, the last of which is the statement."""
         lines: list[Line] = []
         while _is_long(line := Line(depth, f"{head}{code(value)}{tail}")):
-            part = self._part(value, len(str(line)) - COLUMNS)
+            part = self._part(value, depth)
             if part is None:
                 lines += self._named_address(depth, value)
                 line = Line(depth, f"{head}{code(value)}{tail}")
@@ -66,16 +66,15 @@ class Fitter:
             value = _replaced(value, part, Local(name, part.type))
         return [*lines, line]
 
-    def _part(self, value: Expr, excess: int) -> Expr | None:
-        """Return the part of a value to name: the shortest whose name saves `excess` columns."""
+    def _part(self, value: Expr, depth: int) -> Expr | None:
+        """Return the part of a value to name: the longest whose declaration fits a line."""
         parts = [p for p in _eager_parts(value) if not isinstance(p, Number | Local)]
-        if not parts:
-            return None
-        lengths = [(len(self._values.code(p)), p) for p in parts]
-        enough = [(n, p) for n, p in lengths if n - len("part2") >= excess]
-        if enough:
-            return min(enough, key=lambda pair: pair[0])[1]
-        return max(lengths, key=lambda pair: pair[0])[1]
+        lengths = [(len(self._values.code(part)), part) for part in parts]
+        room = COLUMNS - INDENT * depth - len("const uint32_t part12 = ;")
+        fitting = [pair for pair in lengths if pair[0] <= room]
+        if fitting:
+            return max(fitting, key=lambda pair: pair[0])[1]
+        return max(lengths, key=lambda pair: pair[0])[1] if lengths else None
 
     def _named_address(self, depth: int, value: Expr) -> list[Line]:
         lines: list[Line] = []
@@ -108,7 +107,7 @@ class Fitter:
         for addend in rest:
             if _is_long(Line(depth, f"const int32_t {name} = {begun}{addend};")):
                 part = self.fresh("part")
-                lines.append(Line(depth, f"const int32_t {part} = {begun};"))
+                lines.append(Line(depth, f"const int32_t {part} = {_bare(begun)};"))
                 begun = part
             begun += addend
         return [*lines, Line(depth, f"const int32_t {name} = {begun};")]
@@ -127,6 +126,17 @@ class Fitter:
             else:
                 groups[-1].append(text)
         return [_joint(group) for group in groups]
+
+
+def _bare(code: str) -> str:
+    """Return the code without parentheses around the whole of it."""
+    depth = 0
+    for at, character in enumerate(code):
+        depth += (character in "([") - (character in ")]")
+        if depth == 0:
+            is_whole = code.startswith("(") and at == len(code) - 1
+            return code[1:-1] if is_whole else code
+    return code
 
 
 def _joint(texts: Sequence[str]) -> str:

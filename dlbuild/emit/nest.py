@@ -168,9 +168,14 @@ class _Step:
             flat = fixed.flat
             if len(flat.terms) + bool(flat.constant) < LEAST_ADDENDS or not moving.flat.terms:
                 continue
-            name = printer.fitter.fresh(f"{access}_at")
+            name, is_new = f"{access}_at", True
             code = printer.indices.address(fixed)
-            lines += printer.fitter.sum(depth, name, code)
+            if depth == self.depth + len(printer.nest.domain):
+                name, is_new = printer.fitter.constant(name, code)
+            else:
+                name = printer.fitter.fresh(name)
+            if is_new:
+                lines += printer.fitter.sum(depth, name, code)
             printer.values.starts[access] = (name, moving)
         return lines
 
