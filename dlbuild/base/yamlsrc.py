@@ -17,6 +17,7 @@ Plain = None | bool | int | float | str
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?")
 _WORDS: Mapping[str, Plain] = {"true": True, "false": False, "null": None, "~": None, "": None}
+_QUOTES = ("'", '"', "|", ">")
 _OTHER_BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 
 
@@ -281,7 +282,7 @@ def _convert(node: yaml.Node, source: Source, path: tuple[yaml.Node, ...]) -> No
             line, column, f"the tag '{node.tag}' is not used here", fix="write the value without it"
         )
     if isinstance(node, yaml.ScalarNode):
-        return Scalar(source, line, column, node.value, quoted=node.style is not None)
+        return Scalar(source, line, column, node.value, quoted=node.style in _QUOTES)
     path = (*path, node)
     if isinstance(node, yaml.SequenceNode):
         inner = tuple(_convert(item, source, path) for item in node.value)

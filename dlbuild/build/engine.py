@@ -118,13 +118,17 @@ class Engine:
         """
         if "source" not in stage.model:
             return {}
-        source = self.keys.recipe.models[build.model].source
+        model = self.keys.recipe.models[build.model]
+        source = model.source
         key = digest({"external files of": sha256(_content(source))})
         known = self.store.result(key)
         if known is None:
             known = {name: name for name in _module(stage).files(source)}
             self.store.keep_result(key, known)
-        return {source.name: source, **{name: source.parent / name for name in known}}
+        found = {source.name: source, **{name: source.parent / name for name in known}}
+        if "samples" in stage.model and model.samples is not None:
+            found[model.samples.name] = model.samples
+        return found
 
     def _digests(self, build: Build) -> Mapping[str, str]:
         return self.outputs.get(build.label, {})

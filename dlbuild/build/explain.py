@@ -25,6 +25,7 @@ _INPUTS = {
     "weights_binary": "the embedded weights",
     "call_graph": "the call graph",
     "annotated": "the annotated model",
+    "verdict": "the verdict",
     "make": "the fragment for make",
     "cmake": "the fragment for CMake",
 }

@@ -8,16 +8,27 @@ from dlbuild.ir.target import Options, Target
 
 
 @dataclass(frozen=True)
+class Tolerance:
+    """How far outputs may be from the reference; None = the default of the dtype."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    lsb: int | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
     """What the recipe says of one build. Fields that a stage does not declare have their defaults.
 
-    model: the name, which is the C prefix too. source: the .onnx file; folders: where rules and
-    templates are, packs first. Neither path may reach a result.
+    model: the name, which is the C prefix too. source: the .onnx file; samples: an .npz; folders:
+    where rules and templates are, packs first. No path may reach a result.
     """
 
     model: str
     source: Path = Path()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    samples: Path | None = None
+    tolerance: Tolerance = field(default_factory=Tolerance)
     target: Target = field(default_factory=lambda: Target(""))
     options: Options = field(default_factory=Options)
     folders: tuple[Path, ...] = ()

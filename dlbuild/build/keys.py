@@ -19,6 +19,10 @@ Identify = Callable[[str], str]
 """From a command (`cc`) to the text that tells one version of it from another."""
 
 
+_PATHS = ("source", "samples")
+"""Settings that are files: their contents are in the key, not their names."""
+
+
 @dataclass(frozen=True)
 class KeyMaker:
     """Makes the parts of keys; reads each rule, template and source file once."""
@@ -64,7 +68,7 @@ class KeyMaker:
         found |= {f"option {name}": _text(settings.options, name) for name in stage.options}
         found |= {f"target {name}": _text(settings.target, name) for name in stage.target}
         found |= {
-            f"setting {name}": _text(settings, name) for name in stage.model if name != "source"
+            f"setting {name}": _text(settings, name) for name in stage.model if name not in _PATHS
         }
         for folder in stage.folders:
             found |= self.folder_digests[folder]

@@ -110,3 +110,26 @@ PIPELINE = Pipeline(
         Gate("flash", f"{_STEPS}.flash", needs=("schedule", "size"), before="archive"),
     ),
 )
+
+
+def with_verify(*, layers: bool) -> Pipeline:
+    """Return the pipeline with the comparison of the C with the model behind it.
+
+    layers: compare each kernel alone as well.
+    """
+    stage = Stage(
+        "verify layers" if layers else "verify",
+        f"{_STEPS}.verify_layers" if layers else f"{_STEPS}.verify",
+        reads=(
+            *("graph", "weights", "profile", "schedule"),
+            *("source", "header", "weights_source", "weights_binary", "weights_header"),
+        ),
+        makes=("verdict",),
+        model=("source", "samples", "tolerance"),
+        target=("name", "features", "memories", "toolchain", "runner"),
+        options=_C_OPTIONS,
+        folders=("rules/ops", "templates"),
+        libraries=("onnx", "onnxruntime", "numpy", "jinja2", "pyyaml", "protobuf"),
+        programs=("cc",),
+    )
+    return Pipeline((*PIPELINE.stages, stage), PIPELINE.gates)

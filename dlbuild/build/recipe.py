@@ -19,6 +19,7 @@ from dlbuild.base.yamlsrc import (
     table,
     word,
 )
+from dlbuild.build.job import Tolerance
 from dlbuild.build.options import options_with, read_override
 from dlbuild.build.schema import INCLUDED, OPTION_KEYS, PROJECT
 from dlbuild.build.targets import TargetBook, TargetTable, read_target_files, target_files
@@ -26,15 +27,6 @@ from dlbuild.ir.target import Options, Target
 
 PROJECT_FILE = "dlbuild.yaml"
 _SECTIONS = ("models", "targets", "builds", "packs")
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """How far outputs may be from the reference; None = the default of the dtype."""
-
-    rtol: float | None = None
-    atol: float | None = None
-    lsb: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.snapshot import leave_snapshot
+from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import add_jobs, add_targets, selected, whole_recipe
 from dlbuild.report.text import status_line
@@ -29,7 +30,9 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def build_all(given: argparse.Namespace, *, quiet: bool = False) -> Engine:
+def build_all(
+    given: argparse.Namespace, pipeline: Pipeline = PIPELINE, *, quiet: bool = False
+) -> Engine:
     """Build what was asked for and print a line for each stage that needed work.
 
     quiet: print them to stderr, since stdout is for a report.
@@ -45,7 +48,7 @@ def build_all(given: argparse.Namespace, *, quiet: bool = False) -> Engine:
     how = How(
         Path(given.out), given.jobs, given.keep_going, tuple(one.label for one in whole.builds)
     )
-    engine = build(selected(whole, given.targets), PIPELINE, how, identify, report)
+    engine = build(selected(whole, given.targets), pipeline, how, identify, report)
     if not count and not quiet:
         print("nothing to do")
     return engine

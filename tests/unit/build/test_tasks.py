@@ -78,6 +78,10 @@ def test_no_file_is_written_and_nothing_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_tasks([Task("a", lambda: sys.stdout.write("from the task\n") and None)], 1)
+
+    def say() -> None:
+        sys.stdout.write("from the task\n")
+
+    run_tasks([Task("a", say)], 1)
     assert capsys.readouterr().out == "from the task\n"
     assert not list(tmp_path.iterdir())

@@ -1,0 +1,61 @@
+"""The C against the model."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from dlbuild.build.job import Job
+from dlbuild.build.steps import parse
+from dlbuild.build.steps.book import book_of
+from dlbuild.ir import codec, weights
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile, Schedule
+from dlbuild.run.runner import Built
+from dlbuild.run.samples import samples_of
+from dlbuild.run.verify import Checks, verify
+from dlbuild.run.verify_compare import Tolerance
+
+files = parse.files
+
+
+def run(job: Job) -> Mapping[str, bytes]:
+    """Verify the outputs."""
+    return compare(job, layers=False)
+
+
+def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
+    """Verify the outputs, and each kernel alone if `layers`."""
+    settings = job.settings
+    name, said = settings.model, settings.tolerance
+    graph = codec.decode(job.inputs["graph"], Graph)
+    with tempfile.TemporaryDirectory(prefix="dlbuild-") as work:
+        folder = Path(work)
+        for suffix, file in _FILES.items():
+            (folder / f"{name}{suffix}").write_bytes(job.inputs[file])
+        built = Built(
+            name,
+            graph,
+            codec.decode(job.inputs["profile"], Profile),
+            codec.decode(job.inputs["schedule"], Schedule),
+            book_of(settings.folders),
+            settings.target,
+            settings.options,
+            folder,
+        )
+        verdict = verify(
+            built,
+            weights.decode(job.inputs["weights"]),
+            settings.source,
+            samples_of(settings.samples, graph),
+            Checks(layers, Tolerance(said.rtol, said.atol, said.lsb)),
+        )
+    return {"verdict": codec.encode(verdict)}
+
+
+_FILES = {
+    ".c": "source",
+    ".h": "header",
+    "_weights.c": "weights_source",
+    "_weights.h": "weights_header",
+    "_weights.bin": "weights_binary",
+}
