@@ -57,10 +57,7 @@ def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: RuleBook, n
     """
     model = read_model(source)
     load_external(model, source)
-    try:
-        draft = draft_of(model, source, shapes)
-    except UnicodeDecodeError:
-        raise UserError("a name in the model is not UTF-8 text", where=str(source)) from None
+    draft = draft_of(model, source, shapes)
     rewrite(draft, book)
     return finish(draft, book, name)
 

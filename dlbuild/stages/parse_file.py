@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from onnx import numpy_helper
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.weights import Array
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.weights import Array, dtype_name
 
 # Field numbers of onnx.ModelProto and the wire type of each (onnx.proto).
 MODEL_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
@@ -43,7 +44,27 @@ def read_model(source: Path) -> onnx.ModelProto:
         raise broken(source, "damaged", len(content)) from None
     if not model.HasField("graph"):
         raise broken(source, "truncated", len(content))
+    if not is_text(model):
+        raise UserError(
+            "a name in the model is not UTF-8 text",
+            where=str(source),
+            why="the file is damaged, or its writer used another encoding",
+            fix="export the model again",
+        )
     return model
+
+
+def is_text(message: Message) -> bool:
+    """Say whether every text field is UTF-8, in a message and those inside it."""
+    for field, value in message.ListFields():
+        values = [value] if isinstance(value, str | bytes | Message) else value
+        if field.type == field.TYPE_STRING:
+            # protobuf hands out text that it cannot decode as bytes.
+            if any(isinstance(item, bytes) for item in values):
+                return False
+        elif field.type == field.TYPE_MESSAGE and not all(map(is_text, values)):
+            return False
+    return True
 
 
 def broken(source: Path, fault: str, size_bytes: int) -> UserError:
@@ -230,7 +251,7 @@ def array_of(tensor: onnx.TensorProto, where: str) -> Array:
             fix="remove the text operators from the model before the export",
         )
     try:
-        return numpy_helper.to_array(tensor)
+        array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError) as error:
         raise UserError(
             f"the constant '{tensor.name}' cannot be decoded",
@@ -238,3 +259,11 @@ def array_of(tensor: onnx.TensorProto, where: str) -> Array:
             why=str(error).splitlines()[0] if str(error) else "its bytes do not fill its shape",
             fix="export the model again",
         ) from None
+    if dtype_name(array) not in DTYPES:
+        raise UserError(
+            f"the constant '{tensor.name}' has the element type {array.dtype.name}",
+            where=where,
+            why="no kernel computes with it",
+            fix="export the model with another element type",
+        )
+    return array

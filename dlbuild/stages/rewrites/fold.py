@@ -201,7 +201,14 @@ def interpret_constants(draft: Draft, node: Node, book: RuleBook) -> bool:
         for operand in instance.operands
         if operand.role == "input"
     }
-    found = interpret(instance, feeds)
+    try:
+        found = interpret(instance, feeds)
+    except IndexError:
+        raise UserError(
+            "a constant index is outside the tensor",
+            where=f"{draft.where}: node '{node.label}' ({node.kind})",
+            fix="export the model again",
+        ) from None
     for operand in instance.operands:
         if operand.role == "output":
             draft.keep(operand.tensor, found[operand.name])

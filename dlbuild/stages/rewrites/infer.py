@@ -212,7 +212,7 @@ def inferred(
     call: Callable[..., Mapping[str, onnx.TypeProto]] = infer_node_outputs
     try:
         return call(schema, proto_of(node), outer | types, contents, opset_imports=imports)
-    except InferenceError as error:
+    except (InferenceError, onnx.checker.ValidationError) as error:
         operands = ", ".join(
             f"'{n}' {draft.dtype(n)}{list(draft.shape(n))}" for n in node.inputs if n
         )
