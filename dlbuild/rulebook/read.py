@@ -28,8 +28,8 @@ from dlbuild.rulebook.source import entries, expression, words
 
 KEYS = (
     *("op", "domain_name", "since", "replaces", "extends", "summary", "source"),
-    *("inputs", "outputs", "attributes", "let", "require", "domain", "reduce", "view"),
-    *("for_each", "tables", "read", "write", "outside", "constants", "steps", "chain"),
+    *("inputs", "outputs", "attributes", "let", "require", "for_each", "domain"),
+    *("reduce", "view", "tables", "read", "write", "outside", "constants", "steps", "chain"),
     *("layout", "role", "template", "variants"),
 )
 """The keys of a rule in the order in which rules/ keeps them."""
