@@ -1,5 +1,6 @@
 """The C functions of a model's kernels, each text once, and the calls of the schedule."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,9 +10,6 @@ from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places
 from dlbuild.stages.sources import Sources
-
-_ANY_NAME = "kernel_"
-"""The name under which two kernels are compared; no kernel has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +40,27 @@ def functions(model: Sources, schedule: Schedule, places: Places) -> Functions:
     `restrict` stands where the schedule proves that an operand overlaps nothing that is written.
     """
     users: dict[str, list[str]] = {}
+    texts: dict[str, KernelText] = {}
     calls: dict[int, Call] = {}
     for step in schedule.steps:
         if not step.is_code:
             continue
-        restrict = _restrict(model, places, model.instances[step.kernel])
-        text = _text(model, step.kernel, _ANY_NAME, restrict)
-        alike = users.setdefault(text.text, [])
+        name = model.face.kernels[step.kernel]
+        text = _text(model, places, step.kernel)
+        # The name, and how far it moves the lines under it, is all that may differ.
+        key = re.sub(rf"\b{name}\b", "", " ".join(text.text.split()))
+        texts.setdefault(key, text)
+        alike = users.setdefault(key, [])
         alike.append(step.kernel)
         arguments = tuple(_argument(model, places, step.kernel, p) for p in text.parameters)
         calls[step.number] = Call(step, model.face.kernels[alike[0]], arguments)
-    return Functions(tuple(_shared(model, places, alike) for alike in users.values()), calls)
+    shared = tuple(_commented(model, texts[key], alike) for key, alike in users.items())
+    return Functions(shared, calls)
 
 
-def _shared(model: Sources, places: Places, alike: Sequence[str]) -> KernelText:
-    """Return the function of several kernels, under the name of the first."""
-    first, *_ = alike
-    kernel, instance = model.profile.kernel[first], model.instances[first]
-    text = _text(model, first, model.face.kernels[first], _restrict(model, places, instance))
+def _commented(model: Sources, text: KernelText, alike: Sequence[str]) -> KernelText:
+    """Return a function with a comment that names the nodes of all its kernels."""
+    kernel, instance = model.profile.kernel[alike[0]], model.instances[alike[0]]
     anchors = list(dict.fromkeys(model.profile.kernel[name].anchor for name in alike))
     orders = orders_of(kernel, instance, model.profile)
     return replace(text, comment=kernel_comment(instance, orders, text.parameters, anchors))
@@ -70,14 +71,14 @@ def united(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(element for part in parts for element in part))
 
 
-def _text(model: Sources, kernel: str, name: str, restrict: frozenset[str]) -> KernelText:
+def _text(model: Sources, places: Places, kernel: str) -> KernelText:
     instance = model.instances[kernel]
     constants = frozenset(model.graph.constants)
     return render_kernel(
         instance,
-        name,
+        model.face.kernels[kernel],
         orders_of(model.profile.kernel[kernel], instance, model.profile),
-        restrict=restrict,
+        restrict=_restrict(model, places, instance),
         constants=frozenset(o.name for o in instance.operands if o.tensor in constants),
         environment=model.environment,
     )

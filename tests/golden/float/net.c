@@ -68,7 +68,7 @@ static inline int32_t min_i32(int32_t a, int32_t b)
 
 /* Conv: y[n,m,o] = b[m] + sum over c,k of x[n, m // MG * CG + c, o*S + k*D - P] * w[m,c,k], then
  *     Relu
- * nodes: 'conv', 'relu'
+ * nodes: 'conv'
  *
  * reads x: float32[1][1][8][8]
  * reads w: float32[4][1][3][3]

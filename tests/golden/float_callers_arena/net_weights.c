@@ -8,6 +8,7 @@
  *   target     'board'
  *   recipe     optimize: speed, requantize: exact, arena: caller,
  *              input: caller, output: caller, weights: auto, hook: true
+ *   weights    61d4bac895ae704bcc3f90eb99d9b1e617523402fcfeac75a630a0c7c0488f5a
  */
 #include "net_weights.h"
 

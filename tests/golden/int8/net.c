@@ -85,7 +85,7 @@ static inline int32_t wrap_add_i32(int32_t a, int32_t b)
 
 /* QLinearConv: y[n,m,o] = saturate(round((b[m] + sum over c,k of (x[n, m // MG * CG + c, o*S + k*D
  *     - P] - xz) * (w[m,c,k] - wz)) * scale[m]) + yz), then Max
- * nodes: 'conv', 'a'
+ * nodes: 'conv'
  *
  * reads x: int8[1][1][8][8]
  * reads xz: int8[1]
@@ -118,9 +118,9 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
                         acc += (x[x_at + k1] - xz) * w[w_at + k1];
                     }
                 }
-                const float part2 = (float)wrap_add_i32(acc, b[m]) * scale[m];
-                const float part = saturate_f32(rintf(part2) + (float)yz, -128.0F, 127.0F);
-                y[(o0 * 32) + (o1 * 4) + m] = (int8_t)max_i32((int32_t)part, x1);
+                const float part = rintf((float)wrap_add_i32(acc, b[m]) * scale[m]);
+                const int32_t part2 = (int32_t)saturate_f32(part + (float)yz, -128.0F, 127.0F);
+                y[(o0 * 32) + (o1 * 4) + m] = (int8_t)max_i32(part2, x1);
             }
         }
     }
@@ -147,8 +147,8 @@ static void globalaveragepool2(const int8_t *restrict x, float xs, int8_t xz, fl
         for (int32_t s = 0; s < S; ++s) {
             acc += x[(s * 4) + c] - xz;
         }
-        const float part = (float)acc * xs;
-        y[c] = (int8_t)saturate_f32(rintf((part / 64.0F) / ys) + (float)yz, -128.0F, 127.0F);
+        const float part = rintf((((float)acc * xs) / 64.0F) / ys) + (float)yz;
+        y[c] = (int8_t)saturate_f32(part, -128.0F, 127.0F);
     }
 }
 

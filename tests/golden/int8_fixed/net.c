@@ -99,7 +99,7 @@ static inline int32_t wrap_add_i32(int32_t a, int32_t b)
 
 /* QLinearConv: y[n,m,o] = saturate(round((b[m] + sum over c,k of (x[n, m // MG * CG + c, o*S + k*D
  *     - P] - xz) * (w[m,c,k] - wz)) * scale[m]) + yz), then Max
- * nodes: 'conv', 'a'
+ * nodes: 'conv'
  *
  * reads x: int8[1][1][8][8]
  * reads xz: int8[1]
@@ -133,9 +133,10 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
                         acc += (x[x_at + k1] - xz) * w[w_at + k1];
                     }
                 }
-                const int32_t part2 = wrap_add_i32(acc, b[m]);
-                const int32_t part = wrap_add_i32(scale_fixed(part2, multiplier[m], shift[m]), yz);
-                y[(o0 * 32) + (o1 * 4) + m] = (int8_t)max_i32(saturate_i32(part, -128, 127), x1);
+                const int32_t part = wrap_add_i32(acc, b[m]);
+                const int32_t part2 = scale_fixed(part, multiplier[m], shift[m]);
+                const int32_t part3 = saturate_i32(wrap_add_i32(part2, yz), -128, 127);
+                y[(o0 * 32) + (o1 * 4) + m] = (int8_t)max_i32(part3, x1);
             }
         }
     }
@@ -162,8 +163,8 @@ static void globalaveragepool2(const int8_t *restrict x, int8_t xz, int8_t yz, i
         for (int32_t s = 0; s < S; ++s) {
             acc += x[(s * 4) + c] - xz;
         }
-        const int32_t part = multiplier;
-        y[c] = (int8_t)saturate_i32(wrap_add_i32(scale_fixed(acc, part, shift), yz), -128, 127);
+        const int32_t part = wrap_add_i32(scale_fixed(acc, multiplier, shift), yz);
+        y[c] = (int8_t)saturate_i32(part, -128, 127);
     }
 }
 

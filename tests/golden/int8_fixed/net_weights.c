@@ -8,6 +8,7 @@
  *   target     'board'
  *   recipe     optimize: speed, requantize: fixed, arena: static,
  *              input: caller, output: caller, weights: auto, hook: false
+ *   weights    afc54704e85ada4c1a4258749ff61ebbbbb02ec08da7c5c8a26280af153ae875
  */
 #include "net_weights.h"
 
