@@ -26,5 +26,6 @@ def run(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps(counts))
     else:
-        print(", ".join(f"{count} {noun}" for noun, count in counts.items()) + ": no fault found")
+        said = [f"{n} {noun if n != 1 else noun[:-1]}" for noun, n in counts.items()]
+        print(f"{', '.join(said)}: no fault found")
     return 0
