@@ -103,7 +103,7 @@ Outcome = Generator["Outcome", bool | None, bool]
 """A search that asks for the outcome of another one by yielding it, and returns its own."""
 
 
-def _outcome(search: Outcome) -> bool:
+def outcome(search: Outcome) -> bool:
     """Run nested searches on a stack of our own: thousands of lives are no recursion."""
     stack: list[Outcome] = [search]
     answer: bool | None = None  # None starts a generator
@@ -136,7 +136,7 @@ class _Search:
     def run(self) -> tuple[Bytes, ...] | None:
         waiting = np.argsort(self.rank)
         root = _Node(waiting, np.zeros(len(waiting), dtype=np.int64), 0, -1)
-        if not _outcome(self._parts(root, self.crowds)):
+        if not outcome(self._parts(root, self.crowds)):
             return None
         return tuple(Bytes(int(offset)) for offset in self.offsets)
 

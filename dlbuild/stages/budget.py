@@ -108,16 +108,22 @@ def _peak(graph: Graph, profile: Profile, schedule: Schedule, use: MemoryUse) ->
     name = schedule.steps[use.peak_step].kernel
     kinds = {op.name: op.kind for op in graph.ops}
     kind = kinds[profile.kernel[name].anchor]
-    lives = [f"{tensor} {bytes_text(size)}" for tensor, size in live_tensors(schedule, use)]
+    # A kernel's name is short and the one in the C; a tensor's may fill the line.
+    writer = {tensor: kernel.name for kernel in profile.kernels for tensor in kernel.writes}
+    lives = [
+        f"{writer.get(tensor, tensor)} {bytes_text(size)}"
+        for tensor, size in live_at_peak(schedule, use)
+    ]
     more = [f"and {len(lives) - LISTED} more"] if len(lives) > LISTED else []
     listed = ", ".join([*lives[:LISTED], *more])
     return f"peak: step {use.peak_step} ({kind} '{name}'), live: {listed}"
 
 
-def live_tensors(schedule: Schedule, use: MemoryUse) -> list[tuple[str, Bytes]]:
+def live_at_peak(schedule: Schedule, use: MemoryUse) -> list[tuple[str, Bytes]]:
     """Return what the peak step of a memory keeps, largest first, shared bytes counted once.
 
-    Of tensors in one block the youngest living one names it, with the size of the block.
+    A block of tensors that share bytes has the name of the one that the step finds or leaves in
+    it, and the size of the whole.
     """
     blocks: dict[str, list[Buffer]] = {}
     for buffer in schedule.buffers:
@@ -125,12 +131,12 @@ def live_tensors(schedule: Schedule, use: MemoryUse) -> list[tuple[str, Bytes]]:
             blocks.setdefault(buffer.alias_of or buffer.tensor, []).append(buffer)
     found = []
     for members in blocks.values():
-        is_begun = [b for b in members if b.first_step <= use.peak_step]
-        if not is_begun or all(b.last_step <= use.peak_step for b in members):
+        begun = [b for b in members if b.first_step <= use.peak_step]
+        if not begun or all(b.last_step <= use.peak_step for b in members):
             continue
         start = min(b.offset_bytes for b in members)
         size = max(b.offset_bytes + b.size_bytes for b in members) - start
-        found.append((max(is_begun, key=lambda b: b.first_step).tensor, Bytes(size)))
+        found.append((max(begun, key=lambda b: b.first_step).tensor, Bytes(size)))
     return sorted(found, key=lambda entry: (-entry[1], entry[0]))
 
 

@@ -132,8 +132,9 @@ class _Maker:
             if at >= last or at + self._size(member) <= first:
                 continue
             # The source may be read in this very step, a view of it may not: another map.
-            needed = self.lives[member].last_step
-            if needed > step + 1 or (member != source and member in kernel.reads):
+            is_read = self.lives[member].last_step > step + 1
+            is_read_now = member != source and member in kernel.reads
+            if is_read or is_read_now or member in self.graph.outputs:
                 return False
         return first % self._align(name) == 0 and self._may_join(block, name, first)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlbuild.stages.branch import OutOfNodesError, fit
+from dlbuild.stages.branch import Outcome, OutOfNodesError, fit, outcome
 from dlbuild.stages.climb import climb
 from dlbuild.stages.firstfit import first_fit, greedy_orders
 from dlbuild.stages.place import place
@@ -123,12 +123,11 @@ def test_branch_and_bound_says_when_it_ran_out_of_nodes() -> None:
         fit(PICTURE, 8, 1)
 
 
-def test_a_chain_of_a_thousand_lives_needs_no_deep_recursion() -> None:
-    lives = tuple(live(f"t{i}", 1 + i % 7, i, i + 3) for i in range(1000))
-    problem = Problem(lives)
-    offsets, _ = fit(problem, problem.bound_bytes + 7, 5000)
-    assert offsets is not None
-    assert faults(lives, offsets) == []
+def test_searches_nest_deeper_than_functions_may() -> None:
+    def nested(depth: int) -> Outcome:
+        return bool((yield nested(depth - 1))) if depth else True
+
+    assert outcome(nested(5000))
 
 
 @st.composite
