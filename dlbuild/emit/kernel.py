@@ -29,13 +29,13 @@ from dlbuild.rulebook.value import Lookup, Position, walk
 DEFAULT_TEMPLATE = "kernels/nest.c.j2"
 
 KEYWORDS = frozenset(
-    keyword.strip()
-    for keyword in (
-        "auto, break, case, char, const, continue, default, do, double, else, enum, extern, float,"
-        "for, goto, if, inline, int, long, register, restrict, return, short, signed, sizeof,"
-        "static, struct, switch, typedef, union, unsigned, void, volatile, while, bool, true,"
-        "false, exp, log, sqrt, sin, cos, tan, floor, ceil, trunc, erf, pow, fmod, rint"
-    ).split(",")
+    re.findall(
+        r"\w+",
+        "auto break case char const continue default do double else enum extern float for goto if "
+        "inline int long register restrict return short signed sizeof static struct switch typedef "
+        "union unsigned void volatile while bool true false exp log sqrt sin cos tan floor ceil "
+        "trunc erf pow fmod rint",
+    )
 )
 """Names of rules that C needs for itself; printed with an underscore behind."""
 

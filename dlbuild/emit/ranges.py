@@ -87,19 +87,24 @@ class Ranges:
                 return self._locals.get(name, full(kind))
             case Position(index, _):
                 return self.index(index)
-            case Offset(_, _):
-                return 0, LIMITS["i32"][1]
             case Choose(_, then, other, _):
                 return hull(self.of(then), self.of(other))
             case Unary("-", value, _):
                 low, high = self.of(value)
                 return -high, -low
-            case Binary(operator, left, right, _):
-                return self._binary(operator, left, right, expr.type)
+            case _:
+                return self._computed(expr)
+
+    def _computed(self, expr: Expr) -> Range:
+        match expr:
+            case Binary(operator, left, right, kind):
+                return self._binary(operator, left, right, kind)
             case Cast(value, kind):
                 return self._cast(value, kind)
-            case Call(function, arguments, _):
-                return self._call(function, arguments, expr.type)
+            case Call(function, arguments, kind):
+                return self._call(function, arguments, kind)
+            case Offset():
+                return 0, LIMITS["i32"][1]
             case _:
                 return full(expr.type)
 

@@ -64,7 +64,9 @@ def _floor_divide(a: Array, b: Array) -> Array:
 def _shift(a: Array, b: Array, function: Callable[[Array, Array], Array]) -> Array:
     width = a.dtype.itemsize * 8
     is_small = (b >= 0) & (b < width)
-    return np.where(is_small, function(a, np.where(is_small, b, b.dtype.type(0))), a.dtype.type(0))
+    shifted = function(a, np.where(is_small, b, b.dtype.type(0)))
+    keeps_sign = (a < 0) & (function is np.right_shift)
+    return np.where(is_small, shifted, np.where(keeps_sign, -1, 0).astype(a.dtype))
 
 
 BINARY: Final[dict[str, Callable[[Array, Array], Array]]] = {

@@ -86,8 +86,9 @@ class Unary:
 @dataclass(frozen=True, slots=True)
 class Binary:
     """Arithmetic and bit operators. `/` on integers truncates (ONNX Div); `//` and `%` round to
-    minus infinity; shifts by the width or more give 0 (ONNX BitShift); signed overflow wraps.
-    Operands have type `type`.
+    minus infinity; a shift by the width or more, or by a negative number, leaves sign bits alone
+    (0, or -1 to the right of a negative number: ONNX BitShift); signed overflow wraps. Operands
+    have type `type`.
     """
 
     operator: Literal["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>"]
