@@ -5,6 +5,7 @@ Nothing here sees a weight: equal structures give equal bytes.
 
 from collections.abc import Mapping
 
+from dlbuild.base.errors import UserError
 from dlbuild.emit.comments import block, wrapped
 from dlbuild.emit.helpers import helper_text
 from dlbuild.emit.literals import COLUMNS, chunks
@@ -51,7 +52,11 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         target: the chip.
         options: the build's options.
         name: the model's name, prefix of all external names.
+
+    Raises:
+        UserError: an element type has no C yet, or a static arena should share its memory.
     """
+    _check_share(target, options, name)
     model = sources(graph, profile, book, target, options, name)
     room = arena(graph, schedule)
     return {
@@ -59,6 +64,16 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         f"{name}.c": _code(model, schedule, room),
         f"{name}_weights.h": _declarations(model),
     }
+
+
+def _check_share(target: Target, options: Options, name: str) -> None:
+    if options.share and options.arena == "static":
+        raise UserError(
+            f"the arenas of group '{options.share}' must be the caller's to share memory",
+            where=f"{name}@{target.name}",
+            why="a linker gives each static arena bytes of its own",
+            fix="set arena: caller, and pass all models of the group one union of their arenas",
+        )
 
 
 def _header(model: Sources, schedule: Schedule, room: Arena) -> str:

@@ -16,6 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Schedule, TilePlan
@@ -471,3 +472,16 @@ def test_a_table_of_one_value_is_short(tmp_path: Path) -> None:
         assert net.net_run(x, y) == 0
         assert set(y) == {2.0 * value}
         assert len(files["net_weights.c"]) < 2500
+
+
+def test_a_static_arena_cannot_share_memory(tmp_path: Path) -> None:
+    made = plan(tmp_path, float_model(), Options(share="audio"))
+
+    with pytest.raises(UserError) as caught:
+        made.files("kws")
+
+    assert str(caught.value) == (
+        "kws@board: error: the arenas of group 'audio' must be the caller's to share memory\n"
+        "  why: a linker gives each static arena bytes of its own\n"
+        "  fix: set arena: caller, and pass all models of the group one union of their arenas"
+    )
