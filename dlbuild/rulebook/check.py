@@ -11,7 +11,7 @@ from dlbuild.base.yamlsrc import Node, Scalar
 from dlbuild.rulebook.expr import VALUE_WORDS, calls_in, names_in, parse, parse_map
 from dlbuild.rulebook.names import Names, names_of
 from dlbuild.rulebook.pack import FUNCTIONS, ExpressionError
-from dlbuild.rulebook.rule import ConstantSpec, OpRule, StepSpec, TableSpec
+from dlbuild.rulebook.rule import NEST_TEMPLATE, ConstantSpec, OpRule, StepSpec, TableSpec
 from dlbuild.rulebook.source import fault
 
 _LOWER = re.compile(r"[a-z][a-z0-9_]*")
@@ -29,6 +29,10 @@ def check_rule(rule: OpRule) -> Names:
     Raises:
         UserError: at the place in the file.
     """
+    if not rule.steps and rule.template == NEST_TEMPLATE:
+        raise rule.text.error(
+            f"the rule of '{rule.kind}' needs 'steps', or a 'template' of its own"
+        )
     _check_forms(rule)
     names = names_of(rule)
     _check_clashes(rule, names)
@@ -112,10 +116,14 @@ def _check_clashes(rule: OpRule, names: Names) -> None:
                 raise axis.extent.error(
                     f"'{axis.name}' is an axis and '{taken}' a tensor", fix="rename one of them"
                 )
-    seen = [axis.name for axis in (*rule.domain_axes, *rule.reduce_axes)]
-    for axis in rule.reduce_axes:
-        if seen.count(axis.name) > 1:
-            raise axis.extent.error(f"the axis '{axis.name}' is in 'domain' and in 'reduce'")
+        for other in (*rule.domain_axes, *rule.reduce_axes):
+            if other is not axis and (
+                other.name == axis.name
+                or (axis.is_pack and re.fullmatch(rf"{axis.name}\d+", other.name))
+            ):
+                raise axis.extent.error(
+                    f"'{axis.name}' and '{other.name}' are two axes", fix="rename one of them"
+                )
     for name, text in rule.lets.items():
         if name in names.bound:
             raise text.error(f"'{name}' is bound already", fix="choose another name")
@@ -212,17 +220,18 @@ def _check_step(
     step: StepSpec, known: frozenset[str], names: Names, outputs: frozenset[str]
 ) -> frozenset[str]:
     """Check one step and return the names that are known after it."""
-    groups = frozenset(axis for axis in names.axes)
     for axis in step.over:
-        _check_known(axis, groups, "axis", step.place)
+        if axis not in names.reduce:
+            fix = suggestion(axis, names.reduce)
+            raise step.place.error(f"'{axis}' is no axis under 'reduce'", fix=fix)
     for text in step.when:
         _check_text(text, names.sizes | names.axes | names.tensors, _SIZE_FUNCTIONS)
     for name, text in step.lets.items():
-        _check_local(name, known, text)
+        _check_local(name, known, names, text)
         _check_text(text, known, _VALUE_FUNCTIONS)
         known |= {name}
     for name, (start, _) in step.folds.items():
-        _check_local(name, known, start)
+        _check_local(name, known, names, start)
         _check_text(start, known, _VALUE_FUNCTIONS)
     known |= frozenset(step.folds)
     for _, each in step.folds.values():
@@ -235,9 +244,9 @@ def _check_step(
     return known
 
 
-def _check_local(name: str, known: frozenset[str], place: Scalar) -> None:
+def _check_local(name: str, known: frozenset[str], names: Names, place: Scalar) -> None:
     _check_form(name, _LOWER, "a variable", place)
-    if name in known:
+    if name in known or any(re.fullmatch(rf"{axis}\d+", name) for axis in names.packs):
         raise place.error(f"'{name}' is known already", fix="choose another name")
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from dlbuild.base.yamlsrc import Items, Node, Scalar, Table, table
 
 _STEPS_ALONE = frozenset(("value", "fold"))
+_OPERAND = re.compile(r"[-+*/%] *\bVALUE\b|\bVALUE\b *[-+*/%]")
 _VALUE = re.compile(r"\bVALUE\b")
 
 
@@ -45,10 +46,11 @@ def _member(document: Table, kind: Scalar, line: Table) -> Table:
         keys.setdefault(key, line.keys[key])
     if value is None and "chain" in values:
         value = replace(line.keys["chain"], text="CHAIN")
-    values = {
-        key: _filled(node, value, fold) if key in {"steps", "summary", "variants"} else node
-        for key, node in values.items()
-    }
+    if "summary" in values:
+        values["summary"] = _filled_summary(values["summary"], value)
+    for key in ("steps", "variants"):
+        if key in values:
+            values[key] = _filled(values[key], value, fold)
     return Table(
         document.source,
         kind.line,
@@ -92,7 +94,16 @@ def _filled_text(node: Scalar, value: Node | None, fold: Node | None) -> Node:
         raise node.error("the skeleton has VALUE, but this operator's line has no expression")
     if node.text == "VALUE":
         return value
-    text = value.text
-    if not text.replace("_", "").isalnum():
-        text = f"({text})"
-    return replace(node, text=_VALUE.sub(lambda _: text, node.text))
+    return replace(node, text=_put(value.text, node.text))
+
+
+def _filled_summary(node: Node, value: Node | None) -> Node:
+    """Fill a formula for people: without brackets where nothing binds closer."""
+    if not isinstance(node, Scalar) or not isinstance(value, Scalar) or _OPERAND.search(node.text):
+        return _filled(node, value, None)
+    return replace(node, text=_VALUE.sub(lambda _: value.text, node.text))
+
+
+def _put(value: str, text: str) -> str:
+    inside = value if value.replace("_", "").isalnum() else f"({value})"
+    return _VALUE.sub(lambda _: inside, text)

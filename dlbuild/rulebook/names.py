@@ -16,12 +16,15 @@ class Names:
     """The names of one rule, by what they stand for.
 
     bound: sizes before any `let`. sizes: with them. accesses: what values may read.
-    outputs: what steps may write. tensors: what maps may load from or be of.
+    outputs: what steps may write. tensors: what maps may load from or be of. axes: with the
+    index tables. reduce, packs: those of the axes that are.
     """
 
     bound: frozenset[str]
     sizes: frozenset[str]
     axes: frozenset[str]
+    reduce: frozenset[str]
+    packs: frozenset[str]
     tensors: frozenset[str]
     accesses: frozenset[str]
     outputs: frozenset[str]
@@ -30,7 +33,7 @@ class Names:
 def names_of(rule: OpRule) -> Names:
     """Return the names that a rule's expressions may use, variants left out."""
     bound = frozenset(_bound(rule))
-    axes = (axis.name for axis in (*rule.domain_axes, *rule.reduce_axes))
+    axes = (*rule.domain_axes, *rule.reduce_axes)
     inputs = frozenset(_members(spec for spec in rule.inputs if not spec.value))
     outputs = frozenset(_members(rule.outputs))
     written = {name for name, spec in rule.writes.items() if spec.of in outputs}
@@ -41,7 +44,10 @@ def names_of(rule: OpRule) -> Names:
     return Names(
         bound,
         bound | frozenset(rule.lets) | extra,
-        frozenset(axes) | frozenset(name for name, t in rule.tables.items() if t.is_index),
+        frozenset(axis.name for axis in axes)
+        | frozenset(name for name, table in rule.tables.items() if table.is_index),
+        frozenset(axis.name for axis in rule.reduce_axes),
+        frozenset(axis.name for axis in axes if axis.is_pack),
         inputs | outputs,
         readable | read | outputs | written | absent,
         outputs | written,

@@ -39,6 +39,7 @@ _VARIANT_KEYS = (
     *("name", "when", "target", "rounding"),
     *("let", "constants", "steps", "layout", "template"),
 )
+_EXTENSION_KEYS = ("op", "domain_name", "extends", "variants")
 _TENSOR_KEYS = ("shape", "dtype", "absent", "value", "all_zero")
 _STEP_WORDS = ("over", "when", "let", "fold")
 _SINCE = re.compile(r"(\d+)(\.\.(\d+)?)?")
@@ -48,6 +49,8 @@ _SIZE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
 def read_rule(document: Table, file: str, folder: int, number: int) -> OpRule:
     """Return the rule that a document states. number: which of its operator's in the file."""
     _check_keys(document, KEYS, "a rule")
+    if "extends" in document:
+        document.check_keys(_EXTENSION_KEYS, "a rule that extends another")
     get = document.get
     extends = _word(get("extends"))
     for key in () if extends else ("summary", "outputs"):

@@ -95,6 +95,7 @@ def test_value_and_all_zero_inputs_are_known_by_position(load: Loader) -> None:
     book = load(
         "op: Odd\nsummary: y = x\ninputs:\n  x: {}\n  axes: {value: AXES, absent: 0}\n"
         "  z: {absent: 0, all_zero: WHOLE}\noutputs: {y: {shape: [Y...]}}\n"
+        "template: odd.c.j2\n"
     )
     op = Op("odd", "Odd", ("x", "axes", "z"), ("y",))
     assert book.value_inputs(op) == frozenset({1})
@@ -113,7 +114,7 @@ def test_a_family_is_one_rule_for_each_line(load: Loader) -> None:
     (plain,) = book.rules_for("", "Abs")
     (leaky,) = book.rules_for("", "Leaky")
     (same,) = book.rules_for("", "Same")
-    assert plain.summary == "y = (abs(a))"
+    assert plain.summary == "y = abs(a)"
     assert plain.steps[0].stores["y"].text == "2 * (abs(a))"
     assert list(leaky.attributes) == ["alpha"]
     assert plain.attributes == {}
@@ -285,11 +286,51 @@ def test_a_step_writes_outputs_only(load: Loader) -> None:
 def test_a_loop_is_over_known_axes(load: Loader) -> None:
     text = changed("- y: a + b", "- {over: [r], fold: {acc: [0, acc + a]}}")
     assert error_of(load, text) == (
-        "base/rules/ops/ops.yaml:13:5: error: there is no axis 'r'\n"
+        "base/rules/ops/ops.yaml:13:5: error: 'r' is no axis under 'reduce'\n"
         "  13 |   - {over: [r], fold: {acc: [0, acc + a]}}\n"
-        "     |     ^\n"
-        "  fix: use one of: i"
+        "     |     ^"
     )
+
+
+def test_a_variable_is_named_unlike_an_axis(load: Loader) -> None:
+    text = changed("- y: a + b", "- let: {i0: b}\n  - y: a")
+    assert "'i0' is known already" in error_of(load, text)
+
+
+def test_two_axes_of_one_name_are_refused(load: Loader) -> None:
+    assert error_of(load, changed("i...: Y", "i...: Y\n  i1: 4")) == (
+        "base/rules/ops/ops.yaml:9:9: error: 'i' and 'i1' are two axes\n"
+        "  9 |   i...: Y\n"
+        "    |         ^\n"
+        "  fix: rename one of them"
+    )
+
+
+def test_a_rule_computes_something(load: Loader) -> None:
+    text = ADD[: ADD.index("steps:")]
+    assert error_of(load, text) == (
+        "base/rules/ops/ops.yaml:1:1: error: the rule of 'Add' needs 'steps', or a 'template' of "
+        "its own\n"
+        "  1 | op: Add\n"
+        "    | ^"
+    )
+
+
+def test_an_extension_adds_variants_only(load: Loader) -> None:
+    assert error_of(load, ADD, "op: Add\nextends: ops.yaml\nrole: copy\n") == (
+        "pack1/rules/ops/ops.yaml:3:1: error: a rule that extends another has no key 'role'\n"
+        "  3 | role: copy\n"
+        "    | ^\n"
+        "  fix: use one of: domain_name, extends, op, variants"
+    )
+
+
+def test_a_summary_has_brackets_only_where_they_bind(load: Loader) -> None:
+    text = changed("op: Add", "family: f").replace("a + b\n", "VALUE\n") + "ops: {Add: a + b}\n"
+    (rule,) = load(text).rules_for("", "Add")
+    assert rule.summary == "y = a + b"
+    (rule,) = load(text.replace("y = VALUE", "y = 2 * VALUE")).rules_for("", "Add")
+    assert rule.summary == "y = 2 * (a + b)"
 
 
 def test_a_variable_is_made_once(load: Loader) -> None:

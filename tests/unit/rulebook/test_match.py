@@ -185,7 +185,9 @@ def test_a_node_of_another_form_does_not_fit(
 def test_a_shape_of_another_form_does_not_fit(
     load: Loader, graph: MakeGraph, pattern: str, reason: str
 ) -> None:
-    text = f"op: Copy\nsummary: y = x\ninputs: {{x: {pattern}}}\noutputs: {{y: {{}}}}\n"
+    text = (
+        f"op: Copy\nsummary: y = x\ninputs: {{x: {pattern}}}\noutputs: {{y: {{}}}}\ntemplate: c\n"
+    )
     node = op("Copy", "a", "b")
     made = graph(node, {"a": "float32 2x3", "b": "float32 2x3"})
     assert why_not(node, made, load(text)).splitlines()[1] == (
