@@ -42,6 +42,7 @@ STRICT = ("-std=c99", *WARNINGS, "-Werror")
 COMPILERS = (
     ("gcc", "-O2"),
     ("gcc", "-O0", "-funsigned-char", "-fshort-enums"),
+    ("gcc", "-Os", "-flto"),
     ("clang-14", "-O2"),
     ("arm-none-eabi-gcc", "-Os", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard"),
 )
