@@ -118,14 +118,18 @@ def _tasks(engine: Engine, recipe: Recipe, pipeline: Pipeline) -> list[Task]:
 
 def _stage_task(engine: Engine, pipeline: Pipeline, stage: Stage, one: Build) -> Task:
     after = [f"{one.label} {pipeline.maker[file]}" for file in stage.reads]
-    after += [f"{one.target} {gate.name}" for gate in pipeline.gates if gate.before == stage.name]
+    after += [f"{one.target} {gate.name}" for gate in pipeline.gates if stage.name in gate.before]
     return Task(
         f"{one.label} {stage.name}", partial(_run, engine, stage, one), tuple(dict.fromkeys(after))
     )
 
 
 def _run(engine: Engine, stage: Stage, one: Build) -> None:
-    engine.run(stage, one)
+    try:
+        engine.run(stage, one)
+    except UserError as error:
+        error.where = error.where or one.label
+        raise
     if any(name in FILES for name in stage.makes):
         engine.write(stage, one)
 

@@ -106,8 +106,8 @@ PIPELINE = Pipeline(
         Stage("fragments", f"{_STEPS}.fragments", makes=("make", "cmake")),
     ),
     gates=(
-        Gate("ram", f"{_STEPS}.ram", needs=("schedule",), before="render"),
-        Gate("flash", f"{_STEPS}.flash", needs=("schedule", "size"), before="archive"),
+        Gate("ram", f"{_STEPS}.ram", needs=("schedule",), before=("render", "tables")),
+        Gate("flash", f"{_STEPS}.flash", needs=("schedule", "size"), before=("archive",)),
     ),
 )
 

@@ -37,13 +37,13 @@ class Gate:
     """A check of all models of a target together.
 
     module: has `check(target, models)`. needs: the files that it reads of each model.
-    before: the stage that does not run unless the check holds; none = it is the last.
+    before: stages that do not run unless the check holds.
     """
 
     name: str
     module: str
     needs: tuple[str, ...]
-    before: str = ""
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,8 @@ def _module(verb: Verb) -> VerbModule:
 def _told(error: Exception, arguments: Sequence[str]) -> int:
     """Print what was raised; of several, each once and in order."""
     if isinstance(error, ExceptionGroup):
-        faults = [_told(one, arguments) for one in error.exceptions]
+        different = {str(one): one for one in error.exceptions}
+        faults = [_told(one, arguments) for one in different.values()]
         return INTERNAL if INTERNAL in faults else faults[0]
     if isinstance(error, UserError):
         print(error, file=sys.stderr)

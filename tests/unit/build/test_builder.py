@@ -65,7 +65,7 @@ PIPELINE = Pipeline(
         Stage("write", "fake_write", reads=("profile",), makes=("source",), options=("optimize",)),
         Stage("tables", "fake_tables", reads=("weights",), makes=("weights_source",)),
     ),
-    gates=(Gate("length", "fake_gate", needs=("profile",), before="write"),),
+    gates=(Gate("length", "fake_gate", needs=("profile",), before=("write",)),),
 )
 
 
