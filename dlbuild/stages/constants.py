@@ -16,10 +16,10 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
 from dlbuild.ir.target import Options
-from dlbuild.rulebook.index import Index, Loaded
-from dlbuild.rulebook.instance import Instance, Loop, Nest, Operand
+from dlbuild.rulebook.derive import step_values, used_by
+from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import orders_of
-from dlbuild.rulebook.value import Expr, Lookup, Offset, Read, walk
+from dlbuild.rulebook.value import Offset, Read, walk
 from dlbuild.stages.interface import Interface
 
 Form = Literal["scalar", "braces", "text", "incbin"]
@@ -117,45 +117,22 @@ def constants(
 
 
 def read_operands(instance: Instance) -> tuple[Operand, ...]:
-    """Return the operands that the kernel's nests access, in operand order."""
-    used = {operand for nest in instance.nests for operand in _operands_of(nest)}
+    """Return the operands that the kernel takes, in operand order; of an opaque rule all."""
+    used = {operand.name for operand in used_by(instance)}
+    used.update(name for nest in instance.nests for name in _read_outside(nest))
     return tuple(o for o in instance.operands if o.name in used)
 
 
-def _operands_of(nest: Nest) -> Iterator[str]:
-    """Yield the operands of a nest's reads and writes, indices and values outside included."""
-    values = [expr for step in nest.steps for value in _values_of(step) for expr in walk(value)]
-    names = [e.access for e in values if isinstance(e, Read | Lookup | Offset)]
-    names += [store.access for step in nest.steps for store in step.stores]
-    for name in dict.fromkeys(names):
-        access = nest.access[name]
-        yield access.operand
-        for index in (*access.index, *(guard.index for guard in access.guards)):
-            yield from _loaded_by(index)
+def _read_outside(nest: Nest) -> Iterator[str]:
+    """Yield the operands that give the values of reads outside a tensor, and of offsets."""
+    values = [value for step in nest.steps for value in step_values(step)]
+    for access in nest.access.values():
         if not isinstance(access.outside, str | None):
-            for expr in walk(access.outside):
-                if isinstance(expr, Read | Lookup):
-                    yield nest.access[expr.access].operand
-
-
-def _values_of(step: Loop) -> Iterator[Expr]:
-    for let in step.lets:
-        yield let.value
-    for fold in step.folds:
-        yield fold.start
-        yield fold.each
-    for store in step.stores:
-        yield store.value
-
-
-def _loaded_by(index: Index) -> Iterator[str]:
-    for atom, _ in index.terms:
-        if isinstance(atom, Loaded):
-            yield atom.operand
-            for inner in atom.at:
-                yield from _loaded_by(inner)
-        elif not isinstance(atom, str):
-            yield from _loaded_by(atom.of)
+            values.append(access.outside)
+    for value in values:
+        for expr in walk(value):
+            if isinstance(expr, Read | Offset):
+                yield nest.access[expr.access].operand
 
 
 def structure_digest(graph: Graph, profile: Profile, tables: Constants) -> str:

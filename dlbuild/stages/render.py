@@ -12,6 +12,7 @@ from dlbuild.emit.literals import COLUMNS, chunks
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Schedule, TilePlan
 from dlbuild.ir.target import Options, Target
+from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.value import Call, walk
@@ -155,8 +156,8 @@ def _rounds(instance: Instance) -> bool:
         expr
         for nest in instance.nests
         for step in nest.steps
-        for store in step.stores
-        for expr in walk(store.value)
+        for value in step_values(step)
+        for expr in walk(value)
     )
     return any(isinstance(e, Call) and (e.function, e.type) == ("round", "f32") for e in values)
 
