@@ -126,9 +126,8 @@ def read_operands(instance: Instance) -> tuple[Operand, ...]:
 def _read_outside(nest: Nest) -> Iterator[str]:
     """Yield the operands that give the values of reads outside a tensor, and of offsets."""
     values = [value for step in nest.steps for value in step_values(step)]
-    for access in nest.access.values():
-        if not isinstance(access.outside, str | None):
-            values.append(access.outside)
+    outside = [access.outside for access in nest.access.values()]
+    values += [value for value in outside if not isinstance(value, str | None)]
     for value in values:
         for expr in walk(value):
             if isinstance(expr, Read | Offset):
