@@ -102,7 +102,7 @@ static void conv1(const float *restrict x, const float *restrict w, const float 
     }
 }
 
-/* GlobalAveragePool: y[n,c] = over all s of x[n,c,s], (acc / WINDOW)
+/* GlobalAveragePool: y[n,c] = over all s of x[n,c,s], acc / WINDOW
  * nodes: 'pool'
  *
  * reads x: float32[1][4][8][8], in memory [1][8][8][4] (axes 0, 2, 3, 1)
@@ -145,7 +145,7 @@ static void gemm4(const float *restrict a, const float *restrict b, const float 
     }
 }
 
-/* Softmax: y[a,r,b] = (exp(x - top) / total), with top and total over all r
+/* Softmax: y[a,r,b] = exp(x - top) / total, with top and total over all r
  * nodes: 'softmax'
  *
  * reads x: float32[1][3]
