@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
-from dlbuild.ir.target import Options
 from dlbuild.stages.problem import Step
 
 
@@ -17,19 +16,15 @@ class Lifetime:
     last_step: Step
 
 
-def lifetimes(
-    graph: Graph, profile: Profile, kernels: Sequence[str], options: Options
-) -> Mapping[str, Lifetime]:
+def lifetimes(graph: Graph, profile: Profile, kernels: Sequence[str]) -> Mapping[str, Lifetime]:
     """Return the lifetime of each graph input and each tensor that a kernel writes.
 
-    Inputs live from step 0, outputs to the end. An output in the arena is valid until the next
-    run, so it lives from step 0 too if the caller writes inputs into the arena before that run.
+    Inputs live from step 0, outputs to the end.
 
     Args:
         graph: the model.
         profile: its kernels.
         kernels: the kernel of each step; one with several tiles occurs several times.
-        options: where the interface lies.
     """
     first = dict.fromkeys(graph.inputs, 0)
     last = dict.fromkeys(graph.inputs, 1)
@@ -43,6 +38,4 @@ def lifetimes(
                 last[tensor] = step + 1
     for tensor in graph.outputs:
         last[tensor] = max(len(kernels), 1)
-        if options.output == "arena" and options.input == "arena":
-            first[tensor] = 0
     return {t: Lifetime(Step(first[t]), Step(last[t])) for t in first}

@@ -42,7 +42,7 @@ def arrange(
     """
     memory = arena_memory(target)
     kernels = [tile.kernel for tile in tiles.tiles]
-    lives = lifetimes(graph, profile, kernels, options)
+    lives = lifetimes(graph, profile, kernels)
     sharing = share(graph, profile, kernels, lives, options)
     steps = tuple(
         Line(number, tile.kernel, tile.number, is_code=_is_code(profile, sharing, tile.kernel))
@@ -50,7 +50,7 @@ def arrange(
     )
     blocks = [_buffers(graph, block, lives, memory) for block in sharing.blocks]
     resident = [buffers for buffers in blocks if buffers[0].memory != CALLER]
-    problem = Problem(tuple(_life(buffers) for buffers in resident))
+    problem = Problem(tuple(_life(buffers, _kept(graph, options)) for buffers in resident))
     solution = place(problem)
     offsets = zip(problem.lives, solution.offsets, strict=True)
     start = {life.name: offset for life, offset in offsets}
@@ -117,13 +117,24 @@ def _buffers(
     )
 
 
-def _life(buffers: Sequence[Buffer]) -> Live:
+def _kept(graph: Graph, options: Options) -> frozenset[str]:
+    """Return the outputs that must lie clear of every input, though they never meet in a run.
+
+    An output in the arena is valid until the next run, and the caller writes the inputs into the
+    arena before that.
+    """
+    is_at_risk = options.input == options.output == "arena"
+    return frozenset(graph.outputs if is_at_risk else ())
+
+
+def _life(buffers: Sequence[Buffer], kept: frozenset[str]) -> Live:
     """Return what the arena must keep for one block: all its bytes while any member lives."""
     (root,) = (buffer for buffer in buffers if not buffer.alias_of)
+    is_kept = any(buffer.tensor in kept for buffer in buffers)
     return Live(
         root.tensor,
         Bytes(max(buffer.offset_bytes + buffer.size_bytes for buffer in buffers)),
-        Step(min(buffer.first_step for buffer in buffers)),
+        Step(0 if is_kept else min(buffer.first_step for buffer in buffers)),
         Step(max(buffer.last_step for buffer in buffers)),
         Bytes(root.align_bytes),
     )

@@ -187,7 +187,7 @@ def whole_life(plan: Schedule) -> tuple[Buffer, ...]:
 
 
 @given(cases(), st.data())
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None, derandomize=True)
 def test_the_audit_refuses_every_change_that_breaks_the_model(
     case: Case, data: st.DataObject
 ) -> None:
