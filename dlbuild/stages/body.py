@@ -57,5 +57,4 @@ def _work(kernel: Kernel, model: Sources) -> str:
 def _alias(kernel: Kernel) -> str:
     """Return why a step has no code."""
     assert kernel.alias is not None
-    source, result = quoted(kernel.alias.source, 30), quoted(kernel.writes[0], 30)
-    return f": no code, {result} is a view of {source}"
+    return f": no code, a view of {quoted(kernel.alias.source, 40)}"

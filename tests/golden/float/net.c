@@ -176,7 +176,7 @@ int net_run(const float image[NET_IMAGE_LEN], float scores[NET_SCORES_LEN])
     conv1(image, net_conv1_w, net_conv1_b, &arena.f32[0]);
     /* 1 GlobalAveragePool 'pool' [1][4][8][8] -> [1][4][1][1] */
     globalaveragepool2(&arena.f32[0], &arena.f32[256]);
-    /* 2 Flatten 'flatten': no code, 'flat' is a view of 'pooled' */
+    /* 2 Flatten 'flatten': no code, a view of 'pooled' */
     /* 3 Gemm 'dense' [1][4] -> [1][3], 12 MACs */
     gemm4(&arena.f32[256], net_gemm4_b, net_gemm4_c, scores);
     /* 4 Softmax 'softmax' [1][3] -> [1][3] */

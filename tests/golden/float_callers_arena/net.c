@@ -177,7 +177,7 @@ int net_run(net_arena_t *arena, const float image[NET_IMAGE_LEN], float scores[N
     if (net_hook(1U, user) != 0) {
         return NET_ABORTED;
     }
-    /* 2 Flatten 'flatten': no code, 'flat' is a view of 'pooled' */
+    /* 2 Flatten 'flatten': no code, a view of 'pooled' */
     /* 3 Gemm 'dense' [1][4] -> [1][3], 12 MACs */
     gemm4(&arena->f32[256], net_gemm4_b, net_gemm4_c, scores);
     if (net_hook(3U, user) != 0) {

@@ -177,6 +177,6 @@ int net_run(const int8_t x[NET_X_LEN], int8_t scores[NET_SCORES_LEN])
     /* 1 QLinearGlobalAveragePool 'pool' [1][4][8][8] -> [1][4][1][1] */
     globalaveragepool2(&arena.i8[0], net_conv1_yz, net_globalaveragepool2_yz,
                        net_globalaveragepool2_multiplier, net_globalaveragepool2_shift, scores);
-    /* 2 Flatten 'flatten': no code, 'scores' is a view of 'p' */
+    /* 2 Flatten 'flatten': no code, a view of 'p' */
     return NET_OK;
 }

@@ -45,8 +45,8 @@
  * offset  bytes  steps  tensor
  *      0    256    0-1  'a'
  *    256     64    0-0  'x'
- *    320      4    0-2  'scores' in 'p'
  *    320      4    1-2  'p'
+ *    320      4    2-2  'scores' in 'p'
  */
 NET_ARENA_SECTION static NET_ALIGN(4) union {
     int8_t i8[324];
@@ -174,6 +174,6 @@ int net_run(void)
     /* 1 QLinearGlobalAveragePool 'pool' [1][4][8][8] -> [1][4][1][1] */
     globalaveragepool2(&arena.i8[0], net_globalaveragepool2_xs, net_conv1_yz,
                        net_globalaveragepool2_ys, net_globalaveragepool2_yz, &arena.i8[320]);
-    /* 2 Flatten 'flatten': no code, 'scores' is a view of 'p' */
+    /* 2 Flatten 'flatten': no code, a view of 'p' */
     return NET_OK;
 }
