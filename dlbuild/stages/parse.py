@@ -79,6 +79,7 @@ def rewrite(draft: Draft, book: RuleBook) -> None:
     draft.drop_dead()
     fuse(draft, book)
     infer(draft, book, keep=frozenset())
+    name_outputs(draft)
     fold_batch_normalization(draft)
     merge_pads(draft)
     drop_identities(draft)

@@ -110,6 +110,8 @@ def fold(draft: Draft, node: Node) -> bool:
     names = [name for name in node.inputs if name]
     if not names or any(name not in draft.constants for name in names):
         return False
+    if node.kind == "Identity" and node.outputs[0] in draft.outputs:
+        return False
     results = evaluated(draft, node) if is_exact(draft, node) else None
     if results is None:
         return False
@@ -188,6 +190,8 @@ def interpret_constants(draft: Draft, node: Node, book: RuleBook) -> bool:
     """
     names = [name for name in node.inputs if name]
     if node.special or not names or any(name not in draft.constants for name in names):
+        return False
+    if node.kind == "Identity":
         return False
     graph = alone(draft, node, book)
     try:

@@ -28,9 +28,7 @@ class Reader(Protocol):
     def read(self, text: str, constants: object = None) -> Parsed: ...
 
 
-def refusal(
-    reader: Reader, path: Path, shapes: Mapping[str, tuple[int, ...]] | None = None
-) -> str:
+def refusal(reader: Reader, path: Path, shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:
     """Return the error's text, the folder written as FOLDER."""
     with pytest.raises(UserError) as caught:
         reader.parse(path, shapes)
@@ -303,9 +301,7 @@ def external(reader: Reader, location: str, **entries: str) -> Path:
 
 
 @pytest.mark.parametrize("location", ["../b.bin", "/etc/passwd", "sub/../../b.bin", "..\\b.bin"])
-def test_external_data_outside_the_models_folder_is_refused(
-    reader: Reader, location: str
-) -> None:
+def test_external_data_outside_the_models_folder_is_refused(reader: Reader, location: str) -> None:
     assert refusal(reader, external(reader, location)) == (
         f"FOLDER/m.onnx: tensor 'b': error: "
         f"external data '{location}' is outside the model's folder\n"
