@@ -35,6 +35,7 @@ def check_rule(rule: OpRule) -> Names:
         )
     _check_forms(rule)
     names = names_of(rule)
+    _check_bindings(rule)
     _check_clashes(rule, names)
     _check_sizes(rule, names)
     _check_maps(rule, names)
@@ -130,6 +131,24 @@ def _check_clashes(rule: OpRule, names: Names) -> None:
     for name, spec in rule.constants.items():
         if name in tensors or name in rule.reads:
             raise spec.value.error(f"'{name}' is a constant and a tensor")
+
+
+def _check_bindings(rule: OpRule) -> None:
+    """Check that no size, text or table is bound by two different things."""
+    specs = (*rule.inputs, *rule.outputs)
+    shapes = {part.removesuffix("...") for spec in specs for part in spec.shape or ()}
+    types = {name for spec in specs for name in spec.dtypes if name[0].isupper()}
+    once = [(name, spec.place) for spec in specs for name in (spec.value, spec.all_zero) if name]
+    attributes = ((a.names, a.default) for a in rule.attributes.values() if a.default is not None)
+    once += [(name, place) for names, place in attributes for name in names]
+    once += [(name, table.value) for name, table in rule.tables.items()]
+    seen = shapes | types
+    for name in sorted(shapes & types):
+        raise rule.text.error(f"'{name}' is a size and an element type", fix="rename one of them")
+    for name, place in once:
+        if name in seen:
+            raise place.error(f"'{name}' is bound already", fix="choose another name")
+        seen.add(name)
 
 
 def _check_sizes(rule: OpRule, names: Names) -> None:

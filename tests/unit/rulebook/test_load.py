@@ -249,6 +249,21 @@ def test_a_size_bound_twice_is_refused(load: Loader) -> None:
     )
 
 
+def test_an_attribute_takes_no_name_of_a_shape(load: Loader) -> None:
+    assert error_of(load, changed("domain:", "attributes: {axis: {Y: 0}}\ndomain:")) == (
+        "base/rules/ops/ops.yaml:8:24: error: 'Y' is bound already\n"
+        "  8 | attributes: {axis: {Y: 0}}\n"
+        "    |                        ^\n"
+        "  fix: choose another name"
+    )
+    assert error_of(load, changed("a: {shape: [Y...]}", "a: {shape: [Y...], dtype: Y}")) == (
+        "base/rules/ops/ops.yaml:1:1: error: 'Y' is a size and an element type\n"
+        "  1 | op: Add\n"
+        "    | ^\n"
+        "  fix: rename one of them"
+    )
+
+
 def test_a_let_may_use_only_those_before_it(load: Loader) -> None:
     assert error_of(load, changed("domain:", "let: {P: Q, Q: 1}\ndomain:")).startswith(
         "base/rules/ops/ops.yaml:8:10: error: 'Q' is not known here\n"
