@@ -5,6 +5,9 @@ from pathlib import Path
 
 import jinja2
 
+Environment = jinja2.Environment
+"""Templates of the search path, compiled once."""
+
 
 def environment(folders: Sequence[Path]) -> jinja2.Environment:
     """Return an environment that looks for templates in `folders`, first found first.

@@ -1,5 +1,7 @@
 """What an object takes of a firmware's memories, read from the object itself."""
 
+from __future__ import annotations
+
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -41,7 +43,7 @@ class Size:
         """Code, constants, and the start values of variables."""
         return self.text + self.rodata + self.data
 
-    def __add__(self, other: "Size") -> "Size":
+    def __add__(self, other: Size) -> Size:
         return Size(
             self.text + other.text,
             self.rodata + other.rodata,

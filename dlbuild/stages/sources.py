@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import jinja2
-
 from dlbuild import __version__
 from dlbuild.emit.comments import block, extents, quoted
 from dlbuild.emit.ctypes import storage
-from dlbuild.emit.environment import environment
+from dlbuild.emit.environment import Environment, environment
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
 from dlbuild.ir.target import Options, Target
@@ -37,7 +35,7 @@ class Sources:
     instances: Mapping[str, Instance]
     tables: Constants
     structure: str
-    environment: jinja2.Environment
+    environment: Environment
 
     @property
     def tag(self) -> str:
