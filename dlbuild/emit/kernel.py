@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import jinja2
 
-from dlbuild.emit.comments import extents, filled, quoted
+from dlbuild.emit.about import kernel_comment
+from dlbuild.emit.comments import filled
 from dlbuild.emit.ctext import ValueText
 from dlbuild.emit.ctypes import COMPUTE, number, storage
 from dlbuild.emit.fit import Fitter, Line
@@ -20,6 +20,7 @@ from dlbuild.emit.literals import COLUMNS
 from dlbuild.emit.liveness import variables_of
 from dlbuild.emit.lower import Lowered, Orders, lower, values_of
 from dlbuild.emit.nest import Printer
+from dlbuild.emit.parameter import Parameter
 from dlbuild.emit.ranges import Ranges
 from dlbuild.rulebook.address import strides
 from dlbuild.rulebook.index import Folded, Index, Loaded, Quotient, Remainder, Tabled
@@ -27,6 +28,8 @@ from dlbuild.rulebook.instance import Instance, Operand
 from dlbuild.rulebook.value import Lookup, Position, walk
 
 DEFAULT_TEMPLATE = "kernels/nest.c.j2"
+
+__all__ = ["KernelText", "Parameter", "kernel_comment", "render_kernel"]
 
 KEYWORDS = frozenset(
     re.findall(
@@ -38,20 +41,6 @@ KEYWORDS = frozenset(
     )
 )
 """Names of rules that C needs for itself; printed with an underscore behind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a kernel: the operand it stands for and its C type.
-
-    ctype: of one element. by_value: the element itself, else a pointer to the first.
-    is_const: the kernel does not write it.
-    """
-
-    operand: str
-    ctype: str
-    by_value: bool
-    is_const: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,39 +279,3 @@ def _declared(parameter: Parameter, name: str, is_restrict: bool) -> str:  # noq
         return f"{parameter.ctype} {name}"
     const = "const " if parameter.is_const else ""
     return f"{const}{parameter.ctype} *{'restrict ' if is_restrict else ''}{name}"
-
-
-def kernel_comment(
-    instance: Instance, orders: Orders, parameters: Sequence[Parameter], nodes: Sequence[str]
-) -> str:
-    """Return the comment above a kernel: what it computes, for which nodes, in which layout."""
-
-    def wrapped(text: str, hang: str = "") -> list[str]:
-        return textwrap.wrap(
-            text,
-            COLUMNS,
-            initial_indent=" * ",
-            subsequent_indent=f" * {hang}",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-
-    lines = wrapped(f"{instance.kind}: {instance.summary}", "    ")
-    lines += wrapped(f"nodes: {', '.join(quoted(node) for node in nodes)}", "    ")
-    lines.append(" *")
-    shown = {p.operand for p in parameters}
-    for operand in instance.operands:
-        if operand.name in shown:
-            verb = "writes" if operand.role == "output" else "reads"
-            lines += wrapped(f"{verb} {_described(operand, orders)}", "    ")
-    lines[0] = f"/* {lines[0][3:]}"
-    return "\n".join([*lines, " */"])
-
-
-def _described(operand: Operand, orders: Orders) -> str:
-    order = orders.get(operand.name, ())
-    text = f"{operand.name}: {operand.dtype}{extents(operand.shape)}"
-    if order and tuple(order) != tuple(range(len(order))):
-        memory = extents([operand.shape[a] for a in order])
-        text += f", in memory {memory} (axes {', '.join(map(str, order))})"
-    return text

@@ -72,6 +72,10 @@ class Ranges:
             added(fold) is not None and is_within(self._locals[fold.name], full(fold.type))
         )
 
+    def of_local(self, fold: Fold) -> Range:
+        """Return the range of a fold's variable after all turns."""
+        return self._locals[fold.name]
+
     def learn(self, name: str, expr: Expr) -> None:
         """Learn the range of a variable that stands for a value."""
         self._locals[name] = self.of(expr)
