@@ -8,17 +8,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
+from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
-from dlbuild.build.cache import Store
-from dlbuild.build.engine import Engine, Finished
+from dlbuild.base.paths import builtin_folder
+from dlbuild.build.cache import Store, write_if_changed
+from dlbuild.build.engine import Engine, Finished, path_of
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.job import ModelFiles
-from dlbuild.build.keys import Identify, KeyMaker
+from dlbuild.build.keys import Identify, KeyMaker, files_under
 from dlbuild.build.ledger import Ledger, read_ledger, write_ledger
 from dlbuild.build.recipe import Build, Recipe
 from dlbuild.build.stage import FILES, Gate, Pipeline, Stage
 from dlbuild.build.tasks import Task, run_tasks
 from dlbuild.ir.target import Target
+from dlbuild.run.fragments import depfile
 
 try:
     import fcntl
@@ -71,11 +74,36 @@ def build(
         engine = Engine(KeyMaker(recipe, identify), Store(state), ledger, how.out, report)
         try:
             run_tasks(_tasks(engine, recipe, pipeline), how.jobs, keep_going=how.keep_going)
+            for one in recipe.builds:
+                _write_depfile(engine, pipeline, one)
             if how.current is not None:
                 remove_stale(how.out, ledger, how.current)
         finally:
             write_ledger(state / LEDGER, ledger)
     return engine
+
+
+def _write_depfile(engine: Engine, pipeline: Pipeline, one: Build) -> None:
+    """Tell the build around ours what our files depend on: the user's files, as they named them.
+
+    Raises:
+        UserError: a file name that Make and Ninja would read differently.
+    """
+    recipe = engine.keys.recipe
+    inputs = [
+        path for stage in pipeline.stages for path in engine.source_files(stage, one).values()
+    ]
+    inputs += [path for path in recipe.files if not path.is_relative_to(builtin_folder())]
+    inputs += [path for pack in recipe.packs for path in files_under(pack)]
+    name = path_of(engine.out, one, "depfile").relative_to(engine.out).as_posix()
+    written = engine.ledger.written[one.label]
+    outputs = [engine.out / file for file in sorted(written) if file != name]
+    content = depfile(
+        [path.as_posix() for path in outputs],
+        sorted({path.as_posix() for path in inputs}),
+    ).encode()
+    write_if_changed(engine.out / name, content)
+    written[name] = sha256(content)
 
 
 def remove_stale(out: Path, ledger: Ledger, current: Sequence[str]) -> None:

@@ -31,6 +31,9 @@ _INPUTS = {
 }
 
 
+_OWN_CODE = "dlbuild's own code changed"
+
+
 def reasons(before: Record | None, parts: Mapping[str, str], content: Content) -> tuple[str, ...]:
     """Return why a key differs from that of a record, one sentence for each cause."""
     if before is None:
@@ -72,7 +75,7 @@ def _sentences(name: str, then: str | None, now: str | None, content: Content) -
             noun = "template" if what.startswith("templates/") else "rule"
             yield f"{noun} {what.partition('/')[2]} {_change(then, now)}"
         case "code":
-            yield "dlbuild's own code changed"
+            yield f"{_OWN_CODE} ({what.removeprefix('dlbuild.')})"
         case "library":
             yield f"{what} changed from {then} to {now}"
         case "program":
@@ -92,8 +95,14 @@ def _change(then: str | None, now: str | None) -> str:
 
 
 def _grouped(sentences: list[str]) -> Iterator[str]:
-    """Say a thing once, in the order found."""
-    yield from dict.fromkeys(sentences)
+    """Say a thing once, in the order found; of many modules of ours, say how many."""
+    ours = [sentence for sentence in sentences if sentence.startswith(_OWN_CODE)]
+    others = [sentence for sentence in sentences if not sentence.startswith(_OWN_CODE)]
+    yield from dict.fromkeys(others)
+    if len(ours) > 1:
+        yield f"{_OWN_CODE} ({len(ours)} modules)"
+    else:
+        yield from ours
 
 
 def _listed(names: list[str]) -> str:

@@ -126,7 +126,7 @@ def with_verify(*, layers: bool) -> Pipeline:
         ),
         makes=("verdict",),
         model=("source", "samples", "tolerance"),
-        target=("name", "features", "memories", "toolchain", "runner"),
+        target=("name", "features", "memories", "toolchain"),
         options=_C_OPTIONS,
         folders=("rules/ops", "templates"),
         libraries=("onnx", "onnxruntime", "numpy", "jinja2", "pyyaml", "protobuf"),

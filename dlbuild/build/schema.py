@@ -151,7 +151,7 @@ TARGET = Record(
         Key("summary", Text(), "What it is, in a line."),
         Key("memories", MapOf(MEMORY, "memory"), "Budgets, nearest to the core first."),
         Key("stack", Quantity(SIZE), "Budget of the stack, counted in its memory."),
-        Key("clock", Quantity(CLOCK), "Clock of the core."),
+        Key("clock", Quantity(CLOCK), "Clock of the core.", later=True),
         Key(
             "dma",
             Record(
@@ -188,7 +188,7 @@ TARGET = Record(
             "Cycles per MAC for each dtype.",
         ),
         Key("toolchain", TOOLCHAIN, "Commands that make objects."),
-        Key("runner", Text(), "Command that runs {elf} in {work}, for verify."),
+        Key("runner", Text(), "Command that runs {elf} in {work}, for verify.", later=True),
         OPTIMIZE,
         REQUANTIZE,
         SCHEDULE,

@@ -74,9 +74,11 @@ FILES = {
     "weights_object": "{model}_weights.o",
     "archive": "lib{model}.a",
     "annotated": "{model}.profile.onnx",
+    "depfile": "{model}.d",
     "make": "{model}.mk",
     "cmake": "{model}.cmake",
 }
 """Where files are written, in the folder of a build; files not named here stay in the store.
+The depfile is no stage's: it names paths, which no stage sees.
 
 A file without content (weights_binary, unless the tables are embedded) is not written."""

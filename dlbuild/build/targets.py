@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbuild.base.spelling import suggestion
-from dlbuild.base.units import CLOCK, COST, SIZE, read_quantity, whole
+from dlbuild.base.units import COST, SIZE, read_quantity, whole
 from dlbuild.base.yamlsrc import (
     Node,
     Scalar,
@@ -113,8 +113,6 @@ def _apply(entries: Table, base: ResolvedTarget) -> ResolvedTarget:
                 target = replace(target, memories=_memories(node, target.memories))
             case "stack":
                 target = replace(target, stack_bytes=whole(word(node, key), SIZE))
-            case "clock":
-                target = replace(target, clock_hz=whole(word(node, key), CLOCK))
             case "features":
                 target = replace(target, features=_words(node))
             case "cycles":
@@ -124,8 +122,6 @@ def _apply(entries: Table, base: ResolvedTarget) -> ResolvedTarget:
                 target = replace(target, cycles={d: merged[d] for d in sorted(merged)})
             case "toolchain":
                 target = replace(target, toolchain=_toolchain(table(node, key), target.toolchain))
-            case "runner":
-                target = replace(target, runner=word(node, key))
             case _:
                 pass  # options below; extends is done, summary is for people
     return ResolvedTarget(target, {**base.options, **options})

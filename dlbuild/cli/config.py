@@ -75,7 +75,6 @@ def _target(target: Target) -> Plain:
     content: dict[str, Plain] = {
         "memories": {memory.name: _memory(memory) for memory in target.memories},
         "stack": _size(target.stack_bytes),
-        "clock": f"{target.clock_hz} Hz" if target.clock_hz else None,
         "features": list(target.features),
         "cycles": {dtype: f"{cost:g} /MAC" for dtype, cost in target.cycles.items()},
         "toolchain": {
@@ -84,7 +83,6 @@ def _target(target: Target) -> Plain:
             "size": target.toolchain.size,
             "cflags": list(target.toolchain.cflags),
         },
-        "runner": target.runner,
     }
     return {key: value for key, value in content.items() if value}
 

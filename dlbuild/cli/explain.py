@@ -11,8 +11,9 @@ from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.forecast import forecast
 from dlbuild.build.keys import KeyMaker
-from dlbuild.build.ledger import read_ledger
-from dlbuild.build.pipeline import PIPELINE
+from dlbuild.build.ledger import Ledger, read_ledger
+from dlbuild.build.pipeline import PIPELINE, with_verify
+from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import add_targets, selected, whole_recipe
 from dlbuild.report.text import forecast_text
@@ -25,6 +26,14 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _known(ledger: Ledger) -> Pipeline:
+    """Return the stages of a build, and those of verify that have run here."""
+    used = {stage for stages in ledger.records.values() for stage in stages}
+    verifies = (with_verify(layers=layers).stages[-1] for layers in (False, True))
+    more = tuple(stage for stage in verifies if stage.name in used)
+    return Pipeline((*PIPELINE.stages, *more), PIPELINE.gates)
+
+
 def run(given: argparse.Namespace) -> int:
     """Print it; nothing runs."""
     recipe = selected(whole_recipe(given), given.targets)
@@ -32,7 +41,7 @@ def run(given: argparse.Namespace) -> int:
     ledger = read_ledger(out / STATE_FOLDER / LEDGER)
     store = Store(out / STATE_FOLDER)
     engine = Engine(KeyMaker(recipe, identify), store, ledger, out, lambda _: None)
-    found = {one.label: tuple(forecast(engine, PIPELINE, one)) for one in recipe.builds}
+    found = {one.label: tuple(forecast(engine, _known(ledger), one)) for one in recipe.builds}
     if given.json:
         rows = {label: [asdict(line) for line in lines] for label, lines in found.items()}
         print(json.dumps({"builds": ledger.number, "stages": rows}, indent=2))

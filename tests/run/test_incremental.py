@@ -281,3 +281,24 @@ def test_a_missing_compiler_is_named(project: Project) -> None:
             " 'toolchain'\n"
         ),
     )
+
+
+def test_nothing_is_written_outside_the_build_folder(project: Project) -> None:
+    project.build()
+    found = sorted(path.name for path in project.folder.iterdir())
+    assert found == ["build", "dlbuild.yaml", "net.onnx"]
+
+
+def test_a_remark_in_the_recipe_runs_nothing_and_imports_no_library(project: Project) -> None:
+    project.build()
+    project.write_recipe("# mine\n" + RECIPE)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "dlbuild", "build"],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "nothing to do\n"
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert not imported & {"onnx", "numpy", "jinja2"}

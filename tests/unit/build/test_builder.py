@@ -333,6 +333,18 @@ def test_files_of_a_build_that_is_gone_are_removed(project: Project) -> None:
     assert project.content("mine/a/a.c") == "speed plan of ONE TWO"
 
 
+def test_a_depfile_names_what_the_user_may_edit(project: Project) -> None:
+    Path("extra.bin").write_bytes(b"1")
+    project.build()
+    assert project.content("pc/a/a.d") == (
+        "out/pc/a/a.c out/pc/a/a_weights.c out/pc/a/plan/1-graph.json"
+        " out/pc/a/plan/2-profile.json: \\\n"
+        "  a.onnx \\\n"
+        "  dlbuild.yaml \\\n"
+        "  extra.bin\n"
+    )
+
+
 def test_a_comment_in_the_recipe_runs_nothing(project: Project) -> None:
     project.build()
     Path("dlbuild.yaml").write_text("# mine\n" + Path("dlbuild.yaml").read_text())
