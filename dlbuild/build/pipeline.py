@@ -3,7 +3,10 @@
 from dlbuild.build.stage import Gate, Pipeline, Stage
 
 _STEPS = "dlbuild.build.steps"
-_C_OPTIONS = ("optimize", "requantize", "layout", "input", "output", "arena", "weights", "hook")
+_C_OPTIONS = (
+    *("optimize", "requantize", "layout", "input", "output"),
+    *("arena", "share", "weights", "hook"),
+)
 
 PIPELINE = Pipeline(
     stages=(
