@@ -110,6 +110,7 @@ static inline int32_t wrap_add_i32(int32_t a, int32_t b)
  * reads shift: int8[4]
  * reads x1: int8[1]
  * writes y: int8[1][4][8][8], in memory [1][8][8][4] (axes 0, 2, 3, 1)
+ * acc: at most 293,760 in magnitude, no overflow
  */
 NET_CODE_SECTION
 static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w, int8_t yz,
@@ -151,6 +152,7 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
  * reads multiplier: int32[1]
  * reads shift: int8[1]
  * writes y: int8[1][4][1][1]
+ * acc: at most 16,320 in magnitude, no overflow
  */
 NET_CODE_SECTION
 static void globalaveragepool2(const int8_t *restrict x, int8_t xz, int8_t yz, int32_t multiplier,
