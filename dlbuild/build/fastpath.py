@@ -6,34 +6,35 @@ were found. The same command with the same snapshot has nothing to do. Only ligh
 standard library may be imported here.
 """
 
-import hashlib
-import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from zlib import crc32
 
-FORMAT = 1
+FORMAT = "dlbuild snapshot 1"
 STATE_FOLDER = ".dlbuild"
+_END = "end"
 _TICK_NS = 20_000_000
 """Coarser than the clock of any common file system's time stamps."""
-
-_Signature = list[int]
 
 
 def nothing_to_do(build_folder: str, request: Sequence[str]) -> bool:
     """Say whether `request` was done here already and nothing has changed since."""
+    asked = _asked(request)
     try:
-        with open(_snapshot_path(build_folder, request), "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
-            snapshot = json.load(file)
-        return (
-            snapshot["format"] == FORMAT
-            and all(_is_same_file(path, *entry) for path, entry in snapshot["files"].items())
-            and all(_is_same_folder(path, *entry) for path, entry in snapshot["folders"].items())
-            and all(find_program(name) == path for name, path in snapshot["programs"].items())
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        with open(_snapshot_path(build_folder, asked), encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
+            lines = file.read().split("\n")
+        # The last line stands there only if all others do.
+        return lines[:2] == [FORMAT, asked] and lines[-1] == _END and all(map(_holds, lines[2:-1]))
+    except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def _holds(line: str) -> bool:
+    """Say whether what a line of a snapshot says is still so."""
+    kind, path, *rest = line.split("\t")
+    return _CHECKS[kind](path, *rest)
 
 
 def remember(  # noqa: PLR0913 - the parts of a snapshot
@@ -60,44 +61,58 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     found = {name: find_program(name) for name in programs}
     paths = sorted({*inputs, *(path for path in found.values() if path)})
     time.sleep(_TICK_NS / 1e9)  # so that any later change of an output shows in its times
+    asked = _asked(request)
+    lines = [FORMAT, asked]
     try:
-        times = {path: signature(path) for path in (*paths, *outputs)}
-        digests = {path: file_digest(path) for path in times}
-        listed = {path: [_folder_times(path), listing(path)] for path in sorted({*folders})}
+        for path in (*paths, *outputs):
+            status = os.stat(path)  # noqa: PTH116 - as above
+            digest = file_digest(path)
+            if path in outputs and digest != outputs[path]:
+                return False
+            if path not in outputs and status.st_ctime_ns > started_ns - _TICK_NS:
+                return False
+            lines.append("\t".join(("file", path, _signature(status), digest)))
+        lines += ["\t".join(("folder", path, *_folder(path))) for path in sorted({*folders})]
     except OSError:
         return False
-    if any(times[path][1] > started_ns - _TICK_NS for path in paths):
+    lines += [f"program\t{name}\t{path}" for name, path in found.items()]
+    if any("\n" in line for line in lines) or any(path.count("\t") for path in paths):
         return False
-    if any(digests[path] != digest for path, digest in outputs.items()):
-        return False
-    files = {path: [times[path], digests[path]] for path in times}
-    snapshot = {"format": FORMAT, "files": files, "folders": listed, "programs": found}
-    path = _snapshot_path(build_folder, request)
-    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 - as above
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - as above
-        json.dump(snapshot, file)
-    os.replace(temporary, path)  # noqa: PTH105 - as above
+    _write(_snapshot_path(build_folder, asked), "\n".join((*lines, _END)))
     return True
 
 
-def signature(path: str) -> _Signature:
+def _write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 - as above
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - as above
+        file.write(text)
+    os.replace(temporary, path)  # noqa: PTH105 - as above
+
+
+def _signature(status: os.stat_result) -> str:
     """Return what changes whenever a file does: times, size, inode."""
-    status = os.stat(path)  # noqa: PTH116 - as above
-    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]
+    return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size} {status.st_ino}"
 
 
 def file_digest(path: str) -> str:
     """Return the SHA-256 of a file."""
+    import hashlib  # noqa: PLC0415 - costs 5 ms and is seldom needed
+
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         return hashlib.sha256(file.read(), usedforsecurity=False).hexdigest()
 
 
-def listing(folder: str) -> list[str]:
-    """Return the names in a folder, byte code and hidden files left out; none if it is absent."""
-    if not os.path.isdir(folder):  # noqa: PTH112 - as above
-        return []
-    return sorted(n for n in os.listdir(folder) if not n.startswith((".", "__pycache__")))  # noqa: PTH208 - as above
+def _folder(path: str) -> tuple[str, str]:
+    """Return the signature of a folder and the names in it; of an absent one, nothing.
+
+    Byte code and hidden files are left out.
+    """
+    if not os.path.isdir(path):  # noqa: PTH112 - as above
+        return "", ""
+    names = os.listdir(path)  # noqa: PTH208 - as above
+    shown = sorted(name for name in names if not name.startswith((".", "__pycache__")))
+    return _signature(os.stat(path)), "/".join(shown)  # noqa: PTH116 - as above
 
 
 def find_program(command: str) -> str:
@@ -111,21 +126,36 @@ def find_program(command: str) -> str:
     return ""
 
 
-def _snapshot_path(build_folder: str, request: Sequence[str]) -> str:
-    """One file for each command; another dlbuild or Python has others."""
-    asked = [*request, os.path.dirname(__file__), sys.version]  # noqa: PTH120 - as above
-    name = hashlib.sha256(json.dumps(asked).encode(), usedforsecurity=False).hexdigest()[:16]
-    return f"{build_folder}/{STATE_FOLDER}/done/{name}.json"
+def _asked(request: Sequence[str]) -> str:
+    """Return a command as one line; another dlbuild or Python is another command."""
+    words = [*request, os.path.dirname(__file__), sys.version]  # noqa: PTH120 - as above
+    return repr(words)
 
 
-def _is_same_file(path: str, then: _Signature, digest: str) -> bool:
-    now = signature(path)
-    return now == then or (now[2] == then[2] and file_digest(path) == digest)
+def _snapshot_path(build_folder: str, asked: str) -> str:
+    return f"{build_folder}/{STATE_FOLDER}/done/{crc32(asked.encode()):08x}"
 
 
-def _folder_times(path: str) -> _Signature:
-    return signature(path) if os.path.isdir(path) else []  # noqa: PTH112 - as above
+def _is_same_file(path: str, then: str, digest: str) -> bool:
+    status = os.stat(path)  # noqa: PTH116 - as above
+    now = _signature(status)
+    if now == then:
+        return True
+    return f" {status.st_size} " in then and file_digest(path) == digest
 
 
-def _is_same_folder(path: str, then: _Signature, names: list[str]) -> bool:
-    return _folder_times(path) == then or listing(path) == names
+def _is_same_folder(path: str, then: str, names: str) -> bool:
+    is_there = os.path.isdir(path)  # noqa: PTH112 - as above
+    now = _signature(os.stat(path)) if is_there else ""  # noqa: PTH116 - as above
+    return now == then or _folder(path)[1] == names
+
+
+def _is_same_program(name: str, path: str) -> bool:
+    return find_program(name) == path
+
+
+_CHECKS: Mapping[str, Callable[..., bool]] = {
+    "file": _is_same_file,
+    "folder": _is_same_folder,
+    "program": _is_same_program,
+}

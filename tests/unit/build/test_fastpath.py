@@ -111,10 +111,21 @@ class TestNothingToDo:
         Path("in/a.yaml").symlink_to(built / "other")
         assert not nothing_to_do("out", REQUEST)
 
-    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": 1}', b'{"format": 0}'])
-    def test_not_with_a_damaged_snapshot(self, content: bytes) -> None:
-        for path in Path("out").rglob("*.json"):
-            path.write_bytes(content)
+    @pytest.mark.parametrize("keep", [0, 1, 20, -1, -4])
+    def test_not_with_a_cut_snapshot(self, keep: int) -> None:
+        (path,) = Path("out/.dlbuild/done").iterdir()
+        path.write_bytes(path.read_bytes()[:keep])
+        assert not nothing_to_do("out", REQUEST)
+
+    @pytest.mark.parametrize("damage", [b"\xff", b"strange\tx\n", b"file\n", b"file\ta\n"])
+    def test_not_with_a_damaged_snapshot(self, damage: bytes) -> None:
+        (path,) = Path("out/.dlbuild/done").iterdir()
+        path.write_bytes(path.read_bytes().replace(b"file\t", damage + b"file\t", 1))
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_not_for_another_request_of_the_same_name(self) -> None:
+        (path,) = Path("out/.dlbuild/done").iterdir()
+        path.write_bytes(path.read_bytes().replace(b"'build'", b"'built'", 1))
         assert not nothing_to_do("out", REQUEST)
 
 
