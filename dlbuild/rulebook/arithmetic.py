@@ -163,8 +163,9 @@ def _by_element(function: Callable[..., float]) -> Callable[..., Array]:
     ufunc = np.frompyfunc(guarded, function_arity(function), 1)
 
     def over_arrays(*arrays: Array) -> Array:
-        wide = [a.astype(np.float64) for a in arrays]
-        return np.asarray(ufunc(*wide), dtype=np.float64).astype(arrays[0].dtype)
+        with np.errstate(all="ignore"):
+            wide = [a.astype(np.float64) for a in arrays]
+            return np.asarray(ufunc(*wide), dtype=np.float64).astype(arrays[0].dtype)
 
     return over_arrays
 
