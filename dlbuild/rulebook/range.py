@@ -1,11 +1,16 @@
 """The range that a value expression provably stays in."""
 
+from collections.abc import Mapping
+
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.instance import Fold, Instance, Loop, Nest
-from dlbuild.rulebook.value import Binary, Call, Cast, Choose, Expr, Local, Number, Read
+from dlbuild.rulebook.value import Binary, Call, Cast, Choose, Expr, Local, Number, Read, Type
 
 Range = tuple[float, float]
 """Inclusive bounds; NaN is outside every range."""
+
+
+_INTEGER: Mapping[Type, str] = {"i32": "int32", "u32": "uint32", "i64": "int64", "u64": "uint64"}
 
 
 def range_of_dtype(dtype: str) -> Range | None:
@@ -38,7 +43,7 @@ class _Ranges:
             self._enter(step)
 
     def _enter(self, step: Loop) -> None:
-        # Folds before lets: a let inside the loop may use a variable of an earlier step only.
+        # In this order: a let may use the folds of earlier steps only.
         for let in step.lets:
             self._locals[let.name] = self.of(let.value)
         for fold in step.folds:
@@ -64,11 +69,11 @@ class _Ranges:
             case Choose(_, then, other, _):
                 return _hull(self.of(then), self.of(other))
             case Cast(value, type_):
-                return self.of(value) if type_ in ("i32", "i64", "f32", "f64") else None
+                return _held(self.of(value), type_)
             case Call(function, arguments, _):
                 return self._call(function, arguments)
-            case Binary("+" | "-" as operator, left, right, _):
-                return _sum(self.of(left), self.of(right), operator)
+            case Binary("+" | "-" as operator, left, right, type_):
+                return _held(_sum(self.of(left), self.of(right), operator), type_)
             case _:
                 return None
 
@@ -96,6 +101,14 @@ def _hull(first: Range | None, second: Range | None) -> Range | None:
     if first is None or second is None:
         return None
     return min(first[0], second[0]), max(first[1], second[1])
+
+
+def _held(bounds: Range | None, type_: Type) -> Range | None:
+    """Return the bounds if the compute type holds them; beyond it, values wrap."""
+    if type_ in ("f32", "f64"):
+        return bounds
+    held = range_of_dtype(_INTEGER[type_]) if type_ in _INTEGER else None
+    return bounds if held is not None and _hull(held, bounds) == held else None
 
 
 def _sum(left: Range | None, right: Range | None, operator: str) -> Range | None:
