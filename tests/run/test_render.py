@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -167,17 +168,16 @@ class Plan:
         return {**{file: text.encode() for file, text in texts.items()}, **made}
 
 
-def plan(
-    folder: Path, model: bytes, options: Options | None = None, target: Target = BOARD
-) -> Plan:
-    source = folder / "model.onnx"
-    source.write_bytes(model)
-    options = options or Options()
-    parsed = parse(source, {}, book(), "net")
-    kernels = profile(parsed.graph, book(), target, options)
-    tiles = tile(parsed.graph, kernels, target, options)
-    steps = schedule(parsed.graph, kernels, tiles, target, options)
-    return Plan(parsed.graph, parsed.weights, kernels, tiles, steps, target, options)
+@cache
+def plan(model: bytes, options: Options = Options()) -> Plan:  # noqa: B008 - frozen
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "model.onnx"
+        source.write_bytes(model)
+        parsed = parse(source, {}, book(), "net")
+    kernels = profile(parsed.graph, book(), BOARD, options)
+    tiles = tile(parsed.graph, kernels, BOARD, options)
+    steps = schedule(parsed.graph, kernels, tiles, BOARD, options)
+    return Plan(parsed.graph, parsed.weights, kernels, tiles, steps, BOARD, options)
 
 
 def written(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -210,10 +210,10 @@ CASES: dict[str, tuple[Callable[[], bytes], Options]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_text_is_the_golden_one(case: str, golden: Golden, tmp_path: Path) -> None:
+def test_the_text_is_the_golden_one(case: str, golden: Golden) -> None:
     model, options = CASES[case]
 
-    files = plan(tmp_path, model(), options).files()
+    files = plan(model(), options).files()
 
     golden(case, {name: content.decode("ascii") for name, content in files.items()})
 
@@ -224,7 +224,7 @@ def test_no_compiler_warns(case: str, compiler: Sequence[str], tmp_path: Path) -
     if not shutil.which(compiler[0]):
         pytest.skip(f"{compiler[0]} is not installed")
     model, options = CASES[case]
-    folder = written(tmp_path / "c", plan(tmp_path, model(), options).files())
+    folder = written(tmp_path / "c", plan(model(), options).files())
 
     done = run(*compiler, *STRICT, "-c", "net.c", "net_weights.c", folder=folder)
 
@@ -237,7 +237,7 @@ def test_clang_format_changes_nothing(case: str, tmp_path: Path) -> None:
     if not program.exists():
         pytest.skip("clang-format is not installed")
     model, options = CASES[case]
-    files = plan(tmp_path, model(), options).files()
+    files = plan(model(), options).files()
     folder = written(tmp_path / "c", files)
     shutil.copy(builtin_folder() / ".clang-format", folder)
 
@@ -252,7 +252,7 @@ def test_the_header_is_clean_in_cpp(case: str, tmp_path: Path) -> None:
     if not shutil.which("g++"):
         pytest.skip("g++ is not installed")
     model, options = CASES[case]
-    folder = written(tmp_path / "c", plan(tmp_path, model(), options).files())
+    folder = written(tmp_path / "c", plan(model(), options).files())
     (folder / "use.cpp").write_text('#include "net.h"\n')
 
     done = run(
@@ -263,16 +263,16 @@ def test_the_header_is_clean_in_cpp(case: str, tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_new_weights_change_the_tables_alone(tmp_path: Path) -> None:
+def test_new_weights_change_the_tables_alone() -> None:
     for model in (float_model, int8_model):
-        first, second = (plan(tmp_path, model(seed)).files() for seed in (1, 2))
+        first, second = (plan(model(seed)).files() for seed in (1, 2))
 
         assert [name for name in first if first[name] != second[name]] == ["net_weights.c"]
 
 
 def test_two_models_link_into_one_firmware(tmp_path: Path) -> None:
-    folder = written(tmp_path / "c", plan(tmp_path, float_model()).files("one"))
-    written(folder, plan(tmp_path, float_model(7)).files("two"))
+    folder = written(tmp_path / "c", plan(float_model()).files("one"))
+    written(folder, plan(float_model(7)).files("two"))
     (folder / "main.c").write_text(
         '#include "one.h"\n#include "two.h"\n'
         "int main(void)\n{\n    float x[64] = {0}, y[3];\n"
@@ -287,7 +287,7 @@ def test_two_models_link_into_one_firmware(tmp_path: Path) -> None:
 
 
 def test_every_external_name_begins_with_the_models(tmp_path: Path) -> None:
-    folder = written(tmp_path / "c", plan(tmp_path, int8_model()).files())
+    folder = written(tmp_path / "c", plan(int8_model()).files())
     assert compiles(folder, "net.c", "net_weights.c") == ""
 
     done = run("nm", "-g", "--defined-only", "net.o", "net_weights.o", folder=folder)
@@ -298,7 +298,7 @@ def test_every_external_name_begins_with_the_models(tmp_path: Path) -> None:
 
 
 def test_exact_rounding_refuses_fast_math(tmp_path: Path) -> None:
-    folder = written(tmp_path / "c", plan(tmp_path, int8_model()).files())
+    folder = written(tmp_path / "c", plan(int8_model()).files())
 
     said = compiles(folder, "net.c", flags=["-ffast-math"])
 
@@ -309,24 +309,24 @@ def test_exact_rounding_refuses_fast_math(tmp_path: Path) -> None:
 
 
 def test_fixed_rounding_takes_fast_math(tmp_path: Path) -> None:
-    made = plan(tmp_path, int8_model(), Options(requantize="fixed"))
+    made = plan(int8_model(), Options(requantize="fixed"))
     folder = written(tmp_path / "c", made.files())
 
     assert compiles(folder, "net.c", "net_weights.c", flags=["-ffast-math"]) == ""
 
 
 def test_tables_of_another_structure_do_not_compile(tmp_path: Path) -> None:
-    folder = written(tmp_path / "c", plan(tmp_path, float_model()).files())
-    other = plan(tmp_path, int8_model()).files()
+    folder = written(tmp_path / "c", plan(float_model()).files())
+    other = plan(int8_model()).files()
     (folder / "net_weights.c").write_bytes(other["net_weights.c"])
 
     assert '"net_weights.c and net.h are of different builds"' in compiles(folder, "net_weights.c")
 
 
 def test_tables_of_another_structure_do_not_link(tmp_path: Path) -> None:
-    ours = written(tmp_path / "ours", plan(tmp_path, float_model()).files())
+    ours = written(tmp_path / "ours", plan(float_model()).files())
     more = float_model().replace(b"pooled", b"mean64")  # another name of a tensor
-    other = written(tmp_path / "other", plan(tmp_path, more).files())
+    other = written(tmp_path / "other", plan(more).files())
     (ours / "main.c").write_text(
         '#include "net.h"\nint main(void)\n{\n    float x[64] = {0}, y[3];\n'
         "    return net_run(x, y);\n}\n"
@@ -339,7 +339,7 @@ def test_tables_of_another_structure_do_not_link(tmp_path: Path) -> None:
 
 
 def test_an_arena_over_budget_does_not_compile(tmp_path: Path) -> None:
-    files = plan(tmp_path, float_model()).files()
+    files = plan(float_model()).files()
     header = files["net.h"].decode()
     bytes_line = next(line for line in header.splitlines() if "NET_ARENA_BYTES (" in line)
     files["net.h"] = header.replace(bytes_line, "#define NET_ARENA_BYTES (65540)").encode()
@@ -352,7 +352,7 @@ def test_an_arena_over_budget_does_not_compile(tmp_path: Path) -> None:
 
 
 def test_a_build_places_code_arena_and_tables(tmp_path: Path) -> None:
-    folder = written(tmp_path / "c", plan(tmp_path, float_model()).files())
+    folder = written(tmp_path / "c", plan(float_model()).files())
     flags = [
         f'-DNET_{part}_SECTION=__attribute__((section(".{part.lower()}_here")))'
         for part in ("CODE", "ARENA", "WEIGHTS")
@@ -376,7 +376,7 @@ def test_hostile_names_become_legal_c(tmp_path: Path) -> None:
     ]
     outputs = {names[-1]: [2, 3], "X": [2, 3], "x": [2, 3], "int": [2, 3]}
     model = network(nodes, {"in??/": [2, 3]}, outputs, {"w": weight([3], 1)})
-    folder = written(tmp_path / "c", plan(tmp_path, model).files())
+    folder = written(tmp_path / "c", plan(model).files())
 
     assert compiles(folder, "net.c", "net_weights.c", flags=["-Wtrigraphs"]) == ""
 
@@ -392,7 +392,7 @@ def library(folder: Path, *more: str) -> ctypes.CDLL:
 
 
 def test_a_hook_may_end_a_run(tmp_path: Path) -> None:
-    made = plan(tmp_path, float_model(), Options(hook=True))
+    made = plan(float_model(), Options(hook=True))
     folder = written(tmp_path / "c", made.files())
     hook = (
         '#include "net.h"\n'
@@ -407,7 +407,7 @@ def test_a_hook_may_end_a_run(tmp_path: Path) -> None:
 
 
 def test_a_callers_arena_makes_two_instances(tmp_path: Path) -> None:
-    made = plan(tmp_path, float_model(), Options(arena="caller"))
+    made = plan(float_model(), Options(arena="caller"))
     net = library(written(tmp_path / "c", made.files()))
     x, y = (ctypes.c_float * 64)(*range(64)), (ctypes.c_float * 3)()
 
@@ -422,8 +422,8 @@ def test_a_callers_arena_makes_two_instances(tmp_path: Path) -> None:
 
 
 def test_interface_tensors_in_the_arena_have_accessors(tmp_path: Path) -> None:
-    placed = plan(tmp_path, float_model(), Options(input="arena", output="arena"))
-    given = plan(tmp_path, float_model())
+    placed = plan(float_model(), Options(input="arena", output="arena"))
+    given = plan(float_model())
     first = library(written(tmp_path / "a", placed.files()))
     second = library(written(tmp_path / "b", given.files()))
     x, y = (ctypes.c_float * 64)(*range(64)), (ctypes.c_float * 3)()
@@ -448,7 +448,7 @@ def test_embedded_tables_give_the_same_results(tmp_path: Path) -> None:
 
     results = []
     for form in ("auto", "braces", "string", "incbin"):
-        files = plan(tmp_path, model, replace(Options(), weights=form)).files()
+        files = plan(model, replace(Options(), weights=form)).files()
         net = library(written(tmp_path / form, files))
         y = (ctypes.c_float * 32)()
         assert net.net_run(x, y) == 0
@@ -466,7 +466,7 @@ def test_a_table_of_one_value_is_short(tmp_path: Path) -> None:
             {"y": [64, 64]},
             {"w": np.full((64, 64), value, np.float32)},
         )
-        files = plan(tmp_path, model).files()
+        files = plan(model).files()
         net = library(written(tmp_path / str(value), files))
         x, y = (ctypes.c_float * 4096)(*[2.0] * 4096), (ctypes.c_float * 4096)()
 
@@ -475,8 +475,8 @@ def test_a_table_of_one_value_is_short(tmp_path: Path) -> None:
         assert len(files["net_weights.c"]) < 2500
 
 
-def test_a_static_arena_cannot_share_memory(tmp_path: Path) -> None:
-    made = plan(tmp_path, float_model(), Options(share="audio"))
+def test_a_static_arena_cannot_share_memory() -> None:
+    made = plan(float_model(), Options(share="audio"))
 
     with pytest.raises(UserError) as caught:
         made.files("kws")
