@@ -17,6 +17,7 @@ from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_file import inputs_of, load_external, read_model
 from dlbuild.stages.parse_graph import draft_of
 from dlbuild.stages.rewrites.batchnorm import fold_batch_normalization
+from dlbuild.stages.rewrites.contents import check_contents
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.fold import facts_of, values_of
 from dlbuild.stages.rewrites.gemm import join_bias
@@ -57,7 +58,7 @@ def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: RuleBook, n
     """
     model = read_model(source)
     load_external(model, source)
-    draft = draft_of(model, source, shapes)
+    draft = draft_of(model, source, shapes, book)
     rewrite(draft, book)
     return finish(draft, book, name)
 
@@ -84,6 +85,7 @@ def rewrite(draft: Draft, book: RuleBook) -> None:
     merge_pads(draft)
     drop_identities(draft)
     draft.drop_dead()
+    check_contents(draft)
 
 
 def finish(draft: Draft, book: RuleBook, name: str) -> Parsed:

@@ -10,6 +10,7 @@ from onnx import helper, inliner
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Attribute, Tensor
 from dlbuild.ir.weights import Array
+from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_file import array_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, bind
 from dlbuild.stages.rewrites.draft import Draft, Node, is_special
@@ -17,8 +18,12 @@ from dlbuild.stages.rewrites.draft import Draft, Node, is_special
 DEFAULT_DOMAIN = "ai.onnx"
 
 
-def draft_of(model: onnx.ModelProto, source: Path, shapes: Mapping[str, tuple[int, ...]]) -> Draft:
+def draft_of(
+    model: onnx.ModelProto, source: Path, shapes: Mapping[str, tuple[int, ...]], book: RuleBook
+) -> Draft:
     """Return the draft of a model whose external data is filled in.
+
+    The model's own functions are replaced by their bodies, except those that a rule computes.
 
     Raises:
         UserError: names that clash, an empty graph, no opset, shapes that do not bind.
@@ -32,7 +37,9 @@ def draft_of(model: onnx.ModelProto, source: Path, shapes: Mapping[str, tuple[in
             fix="export the model again",
         )
     if model.functions:
-        model = inliner.inline_local_functions(model)
+        kept = [(f.domain, f.name) for f in model.functions if book.rules_for(f.domain, f.name)]
+        fill_defaults(model)
+        model = inliner.inline_selected_functions(model, kept, exclude=True)
     graph = model.graph
     check_names(graph, where)
     draft = Draft(where)
@@ -51,6 +58,20 @@ def draft_of(model: onnx.ModelProto, source: Path, shapes: Mapping[str, tuple[in
     check_reads(draft)
     draft.sort()
     return draft
+
+
+def fill_defaults(model: onnx.ModelProto) -> None:
+    """Write the default attributes of the model's functions at each call; the inliner needs it."""
+    defaults = {(f.domain, f.name): f.attribute_proto for f in model.functions}
+    nodes = [*model.graph.node, *(node for f in model.functions for node in f.node)]
+    while nodes:
+        node = nodes.pop()
+        given = {attribute.name for attribute in node.attribute}
+        for attribute in node.attribute:
+            nodes += [n for graph in (attribute.g, *attribute.graphs) for n in graph.node]
+        for attribute in defaults.get((node.domain, node.op_type), ()):
+            if attribute.name not in given:
+                node.attribute.append(attribute)
 
 
 def domain_of(domain: str) -> str:
@@ -72,7 +93,7 @@ def node_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> Node:
         inputs,
         outputs,
         {a.name: plain(a) for a in node.attribute if not is_special(a)},
-        node.name,
+        "".join(character if is_printable(character) else "?" for character in node.name),
         domain,
         opsets.get(domain, 1),
         tuple(a for a in node.attribute if is_special(a)),
@@ -144,7 +165,7 @@ def check_printable(name: str, where: str) -> None:
     Raises:
         UserError: it is empty or holds control characters.
     """
-    if name and all(ord(character) >= ord(" ") and ord(character) != 0x7F for character in name):  # noqa: PLR2004 - delete, the last control character
+    if name and all(map(is_printable, name)):
         return
     raise UserError(
         f"a tensor is named {name!a}",
@@ -153,6 +174,11 @@ def check_printable(name: str, where: str) -> None:
         "this one is empty or holds control characters",
         fix="rename the tensor and export again",
     )
+
+
+def is_printable(character: str) -> bool:
+    """Say whether a character is none of the control characters of ASCII."""
+    return ord(character) >= ord(" ") and character != "\x7f"
 
 
 def check_reads(draft: Draft) -> None:

@@ -3,7 +3,7 @@
 from dlbuild.stages.rewrites.draft import Draft, Node
 
 DOMAIN = "com.microsoft"
-STAND_IN_OPSET = 18
+STAND_IN_OPSET = 22
 
 # operator -> (standard operator with a result of the same extents, positions of its operands,
 # position of the operand that has the result's element type)
@@ -17,12 +17,11 @@ CONTRIB: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {
     (DOMAIN, "QLinearGlobalAveragePool"): ("GlobalAveragePool", (0,), 0),
     (DOMAIN, "QGemm"): ("Gemm", (0, 3), 0),
     (DOMAIN, "QLinearConcat"): ("Concat", (2, 5), 2),
-    (DOMAIN, "Gelu"): ("Identity", (0,), 0),
-    (DOMAIN, "FastGelu"): ("Identity", (0,), 0),
-    (DOMAIN, "QuickGelu"): ("Identity", (0,), 0),
-    (DOMAIN, "QuantizeLinear"): ("Identity", (0,), 2),
-    (DOMAIN, "DequantizeLinear"): ("Identity", (0,), 1),
 }
+# Operators that ONNX has taken over since; `modernize` moves them there.
+ADOPTED = frozenset(
+    (DOMAIN, kind) for kind in ("QuantizeLinear", "DequantizeLinear", "Gelu", "FastGelu")
+)
 KEPT_ATTRIBUTES = {
     "AveragePool": ("kernel_shape", "strides", "pads", "dilations", "ceil_mode", "auto_pad"),
     "Gemm": ("transA", "transB"),

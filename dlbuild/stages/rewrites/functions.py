@@ -23,6 +23,13 @@ def body_of(draft: Draft, node: Node) -> list[Node]:
     kept = [a for a in message.attribute if a.name in names]
     del message.attribute[:]
     message.attribute.extend(kept)
+    given = {a.name for a in kept}
+    defaults = onnx.defs.get_schema(node.kind, node.opset, node.domain).attributes
+    message.attribute.extend(
+        defaults[name].default_value
+        for name in sorted(names - given)
+        if name in defaults and defaults[name].default_value.name
+    )
     opsets = {domain_of(entry.domain): entry.version for entry in function.opset_import}
     graph = helper.make_graph([message], "body", [], [])
     model = helper.make_model(

@@ -16,7 +16,7 @@ from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_graph import proto_of, tensor_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
 from dlbuild.stages.rewrites.branches import branch_of
-from dlbuild.stages.rewrites.contrib import CONTRIB, stand_in
+from dlbuild.stages.rewrites.contrib import ADOPTED, CONTRIB, stand_in
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.fold import fold, interpret_constants
 from dlbuild.stages.rewrites.functions import body_of
@@ -101,7 +101,8 @@ def refuse_unknown(draft: Draft, book: RuleBook) -> None:
     """
     unknown: dict[str, list[str]] = {}
     for node in draft.nodes:
-        is_known = schema_of(node) is not None or (node.domain, node.kind) in CONTRIB
+        is_ours = (node.domain, node.kind) in CONTRIB.keys() | ADOPTED
+        is_known = is_ours or schema_of(node) is not None
         if not is_known and not book.rules_for(node.domain, node.kind):
             name = f"{node.domain}.{node.kind}" if node.domain else node.kind
             unknown.setdefault(name, []).append(node.label)

@@ -1,8 +1,11 @@
 """How the integers at the model's inputs and outputs stand for reals."""
 
+from dataclasses import replace
+
 from dlbuild.ir.graph import Quantized
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.grid import DEQUANTIZE, QUANTIZE, grid_of
+from dlbuild.stages.rewrites.qdq_move import MOVES
 
 # Operators on integers: the positions of (tensor, scale, zero point) of their operands, and of
 # (scale, zero point) of their result.
@@ -24,12 +27,22 @@ def note_interface(draft: Draft) -> None:
     """Record scale and zero point of each quantised input and output."""
     producers, consumers = draft.producers(), draft.consumers()
     for name in draft.inputs:
-        found = [pair for node in consumers.get(name, ()) for pair in readings(draft, node, name)]
-        draft.quantized += found[:1]
+        draft.quantized += read(draft, consumers, name)[:1]
     for name in draft.outputs:
         node = producers.get(name)
         found = written(draft, node, name) if node is not None else []
         draft.quantized += found[:1]
+
+
+def read(draft: Draft, consumers: dict[str, list[Node]], name: str) -> list[Quantized]:
+    """Return what the readers of a tensor say of it, or of what it is moved to."""
+    found: list[Quantized] = []
+    for node in consumers.get(name, ()):
+        found += readings(draft, node, name)
+        if node.kind in MOVES and not node.domain and node.inputs[0] == name:
+            moved = read(draft, consumers, node.outputs[0])
+            found += [replace(pair, tensor=name) for pair in moved]
+    return found
 
 
 def readings(draft: Draft, node: Node, name: str) -> list[Quantized]:

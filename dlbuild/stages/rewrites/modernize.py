@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from dlbuild.base.errors import UserError
+from dlbuild.stages.rewrites.contrib import ADOPTED, DOMAIN
 from dlbuild.stages.rewrites.draft import Draft, Node
 
 Rewrite = Callable[[Draft, Node], list[Node] | None]
@@ -17,6 +18,8 @@ Rewrite = Callable[[Draft, Node], list[Node] | None]
 
 def modernize(draft: Draft, node: Node) -> list[Node] | None:
     """Return what to read in place of a node; None if it has its newest form."""
+    if node.domain == DOMAIN:
+        return adopted(draft, node)
     if node.domain:
         return None
     for last, kinds, rewrite in TABLE:
@@ -25,6 +28,19 @@ def modernize(draft: Draft, node: Node) -> list[Node] | None:
             for other in newer or ():
                 other.opset = max(other.opset, node.opset, 0 if last == ALWAYS else last + 1)
             return newer
+    return None
+
+
+def adopted(draft: Draft, node: Node) -> list[Node] | None:
+    """Give operators of com.microsoft that ONNX has taken over the form of ONNX."""
+    if node.kind == "QLinearSoftmax" and node.integer("opset", SOFTMAX_OPSET) < SOFTMAX_OPSET:
+        node.attributes["opset"] = SOFTMAX_OPSET
+        return softmax(draft, node)
+    has_bias = "Gelu" in node.kind and len(node.inputs) > 1
+    if (node.domain, node.kind) in ADOPTED and not has_bias:
+        node.domain, node.opset = "", ADOPTED_OPSET
+        if node.kind == "FastGelu":
+            node.kind, node.attributes = "Gelu", {"approximate": "tanh"}
     return None
 
 
@@ -139,19 +155,20 @@ def softmax(draft: Draft, node: Node) -> list[Node]:
     """Softmax up to 12 sees its operand as a matrix, cut before `axis`."""
     shape = draft.shape(node.inputs[0])
     axis = node.integer("axis", 1) % max(len(shape), 1)
+    node.attributes["axis"] = -1
     if prod(shape[axis:]) == (shape[-1] if shape else 1):
-        node.attributes["axis"] = -1
         return [node]
     label = node.outputs[0]
     matrix = [prod(shape[:axis]), prod(shape[axis:])]
     flat, result = draft.fresh(f"{label}_flat"), draft.fresh(f"{label}_rows")
     there = draft.integers(f"{label}_flat_shape", matrix)
     back = draft.integers(f"{label}_shape", shape)
-    return [
-        Node("Reshape", [node.inputs[0], there], [flat], name=f"{node.label}_flat"),
-        Node(node.kind, [flat], [result], {"axis": -1}, node.name),
-        Node("Reshape", [result, back], [label], name=f"{node.label}_back"),
-    ]
+    before = Node("Reshape", [node.inputs[0], there], [flat], name=f"{node.label}_flat")
+    after = Node("Reshape", [result, back], [label], name=f"{node.label}_back")
+    before.opset = after.opset = SOFTMAX_OPSET
+    node.name = node.label
+    node.inputs[0], node.outputs = flat, [result]
+    return [before, node, after]
 
 
 def reshape(draft: Draft, node: Node) -> list[Node] | None:
@@ -202,6 +219,8 @@ def drop_attributes(*names: str) -> Rewrite:
     return rewrite
 
 
+ADOPTED_OPSET = 21
+SOFTMAX_OPSET = 13
 OLD_BROADCAST = 6
 NEWEST = 18
 ALWAYS = 1 << 30

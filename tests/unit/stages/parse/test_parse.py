@@ -391,3 +391,44 @@ def test_weights_kept_as_integers_are_made_real_at_build_time(reader: Reader, op
     )
     assert ops(parsed) == ["Conv"]
     assert parsed.graph.constants == ("w",)
+
+
+def test_functions_of_the_model_are_replaced_by_their_bodies(reader: Reader, ops: Ops) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13, "local" : 1]>
+    g (float[2] x) => (float[2] y) { a = local.twice <slope = 0.25> (x) y = local.twice (a) }
+    <domain: "local", opset_import: ["" : 13]>
+    twice <slope: float = 0.5> (p) => (r)
+    { q = LeakyRelu <alpha: float = @slope> (p) r = Neg(q) }"""
+    parsed = reader.require_equal(text, None, {"x": floats(2)})
+    assert ops(parsed) == ["LeakyRelu", "Neg"] * 2
+    assert [op.attributes for op in parsed.graph.ops[::2]] == [
+        (("alpha", 0.25),),
+        (("alpha", 0.5),),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["Gelu", "FastGelu"])
+def test_operators_that_onnx_has_taken_over_are_onnxs(reader: Reader, one: One, kind: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
+    g (float[2] x) => (float[2] y) {{ y = com.microsoft.{kind} (x) }}"""
+    parsed = reader.require_equal(text, None, {"x": floats(2)}, within=1e-5)
+    assert one(parsed, "Gelu").domain == ""
+
+
+def test_control_characters_in_a_nodes_name_are_not_kept(reader: Reader) -> None:
+    path = reader.save(head() + "g (float[2] x) => (float[2] y) { y = Neg(x) }")
+    model = onnx.load_model_from_string(path.read_bytes())
+    model.graph.node[0].name = "a\n*/ b"
+    path.write_bytes(model.SerializeToString())
+    assert reader.parse(path).graph.ops[0].name == "a?*/ b"
+
+
+def test_an_expanded_operator_has_the_defaults_of_its_schema(reader: Reader, ops: Ops) -> None:
+    text = (
+        head(21)
+        + """g (float[2,3] x, int64[2] t) => (float y)
+    { y = NegativeLogLikelihoodLoss (x, t) }"""
+    )
+    feeds: dict[str, Array] = {"x": floats(2, 3), "t": np.array([2, 0], np.int64)}
+    parsed = reader.require_equal(text, None, feeds, within=1e-6)
+    assert "NegativeLogLikelihoodLoss" not in ops(parsed)

@@ -343,3 +343,38 @@ def test_external_data_in_a_folder_with_spaces_is_read_from_its_offset(reader: R
     data.write_bytes(np.array([9, 1, 2], dtype="<f4").tobytes())
     assert reader.parse(path).weights["b"].tolist() == [1.0, 2.0]
     assert inputs_of(path) == (path, data)
+
+
+def test_a_result_without_elements_is_refused(reader: Reader) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    g (float[1,4] x) => (float[1,0] y) <int64[1] at = {4}, int64[1] end = {9}, int64[1] axis = {1}>
+    { [cut] y = Slice(x, at, end, axis) }"""
+    assert refused_text(reader, text) == (
+        "FOLDER/m.onnx: node 'cut' (Slice): error: the result 'y' has no elements: [1, 0]\n"
+        "  why: there is nothing to compute\n"
+        "  fix: check the shapes in the recipe and the export of the model"
+    )
+
+
+def test_a_constant_index_outside_the_tensor_is_refused(reader: Reader) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    g (float[3,2] x) => (float[2,2] y) <int64[2] places = {-3, 3}>
+    { [pick] y = Gather(x, places) }"""
+    assert refused_text(reader, text) == (
+        "FOLDER/m.onnx: node 'pick' (Gather): error: "
+        "the index 3 in 'places' is outside an axis of 3\n"
+        "  fix: export the model again"
+    )
+
+
+def test_a_loop_is_refused(reader: Reader) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    g (float[2] x, int64 n) => (float[2] y) <bool go = {1}> {
+      [again] y = Loop (n, go, x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w)
+      { d = Identity(c) w = Neg(v) }> }"""
+    assert refused_text(reader, text) == (
+        "FOLDER/m.onnx: node 'again' (Loop): error: "
+        "the attribute 'body' is a graph, which is not supported\n"
+        "  why: control flow and tensors inside attributes cannot be laid out at build time here\n"
+        "  fix: export the model without this operator (unroll loops, fix conditions)"
+    )
