@@ -1,0 +1,134 @@
+"""The same model with other numbers, as a new training run or a new calibration would leave it.
+
+    python bench/retrain.py MODEL OUT [--seed N] [--scales]
+
+Every weight changes. With --scales the scales and zero points change too, in a way that keeps the
+facts on which a structure may depend: equal ones stay equal, different ones stay different, a zero
+stays zero, and a bias keeps the product of its input's and its weight's scale.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import numpy_helper
+
+Array = npt.NDArray[np.generic]
+Quantization = dict[str, tuple[str, str]]
+"""Of each quantised or dequantised tensor the names of its scale and its zero point."""
+OPERANDS = ("x", "w", "b")
+
+
+def retrained(model: onnx.ModelProto, seed: int, *, scales: bool) -> onnx.ModelProto:
+    """Return a model of the same structure with other numbers."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    rng = np.random.default_rng(seed)
+    arrays = {t.name: numpy_helper.to_array(t) for t in made.graph.initializer}
+    parameters = {name for pair in quantization(made).values() for name in pair}
+    changed = {
+        name: perturbed(array, rng)
+        for name, array in arrays.items()
+        if name not in parameters and is_weight(array)
+    }
+    if scales:
+        changed |= rescaled(made, arrays, rng)
+    for tensor in made.graph.initializer:
+        if tensor.name in changed:
+            tensor.CopyFrom(numpy_helper.from_array(changed[tensor.name], tensor.name))
+    return made
+
+
+def is_weight(array: Array) -> bool:
+    """Shapes and axes are int64, single numbers may be bounds: those stay."""
+    return array.dtype.name in ("float32", "int8", "uint8", "int32") and array.size > 1
+
+
+def perturbed(array: Array, rng: np.random.Generator) -> Array:
+    """Return other numbers of the same kind; none changes its sign, and no variance gets one."""
+    if array.dtype == np.float32:
+        reals = array.astype(np.float64) * rng.uniform(0.8, 1.25, array.shape)
+        return reals.astype(np.float32)
+    if array.dtype == np.int32:
+        sums = array.astype(np.int64) + rng.integers(-9, 10, array.shape)
+        return sums.astype(np.int32)
+    low, high = (0, 255) if array.dtype == np.uint8 else (-128, 127)
+    moved = array.astype(np.int64) + rng.integers(-3, 4, array.shape)
+    inside: Array = np.clip(moved, low, high).astype(array.dtype)
+    return inside
+
+
+def quantization(model: onnx.ModelProto) -> Quantization:
+    """Return the scale and the zero point of each tensor that a Q or DQ node reads or writes."""
+    found: Quantization = {}
+    for node in model.graph.node:
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            pair = (node.input[1], "".join(node.input[2:]))  # the zero point is optional
+            found[node.output[0] if node.op_type == "QuantizeLinear" else node.input[0]] = pair
+    return found
+
+
+def rescaled(
+    model: onnx.ModelProto, arrays: Mapping[str, Array], rng: np.random.Generator
+) -> dict[str, Array]:
+    """Return other scales and zero points."""
+    pairs = quantization(model)
+    biases = bias_scales(model, pairs)
+    found: dict[str, Array] = {}
+    factors: dict[bytes, float] = {}
+    shifts: dict[bytes, int] = {}
+    for scale, zero in pairs.values():
+        if scale in arrays and scale not in biases:
+            array = arrays[scale]
+            factor = factors.setdefault(array.tobytes(), float(rng.uniform(0.9, 1.1)))
+            found[scale] = (array.astype(np.float64) * factor).astype(np.float32)
+        if zero in arrays and arrays[zero].any() and arrays[zero].dtype.itemsize == 1:
+            array = arrays[zero]
+            shift = shifts.setdefault(array.tobytes(), int(rng.integers(1, 5)))
+            found[zero] = toward_middle(array, shift)
+    for bias, (x, w) in biases.items():
+        steps = found.get(x, arrays[x]).astype(np.float32)
+        product = steps * found.get(w, arrays[w]).astype(np.float32)
+        found[bias] = np.broadcast_to(product, arrays[bias].shape)
+    return found
+
+
+def toward_middle(zero_point: Array, shift: int) -> Array:
+    """Return the zero points moved by `shift`, never to zero."""
+    middle = 128 if zero_point.dtype == np.uint8 else 0
+    numbers = zero_point.astype(np.int64)
+    moved = numbers + np.where(numbers < middle, shift, -shift)
+    return np.where(moved == 0, numbers + 1, moved).astype(zero_point.dtype)
+
+
+def bias_scales(model: onnx.ModelProto, pairs: Quantization) -> dict[str, tuple[str, str]]:
+    """Return of each bias's scale the scales of the input and the weight beside it."""
+    source = {n.output[0]: n for n in model.graph.node if n.op_type == "DequantizeLinear"}
+    found = {}
+    for node in model.graph.node:
+        read = [source[name] for name in node.input if name in source]
+        if node.op_type in ("Conv", "Gemm") and len(read) == len(OPERANDS):
+            x, w, b = (pairs[dequantize.input[0]][0] for dequantize in read)
+            found[b] = (x, w)
+    return found
+
+
+def main() -> int:
+    """Write the retrained model."""
+    parser = argparse.ArgumentParser(description="Write a model with other numbers.")
+    parser.add_argument("model", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scales", action="store_true", help="scales and zero points too")
+    given = parser.parse_args()
+    made = retrained(onnx.load(str(given.model)), given.seed, scales=given.scales)
+    given.out.write_bytes(made.SerializeToString())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
