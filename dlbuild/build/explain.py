@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 
+from dlbuild.base.digest import Json
 from dlbuild.build.ledger import Record
 
 Content = Callable[[str], bytes | None]
@@ -81,11 +82,38 @@ def _sentences(name: str, then: str | None, now: str | None, content: Content) -
         case "program":
             yield f"the program {what} {_change(then, now)}"
         case "option" | "setting" | "target":
-            yield f"{kind} {what} changed from {then} to {now}"
+            yield from _setting_changes(f"{kind} {what}", _value(then), _value(now))
         case "python":
             yield f"Python changed from {then} to {now}"
         case _:
             yield f"the {name} changed"
+
+
+def _value(text: str | None) -> Json:
+    return None if text is None else json.loads(text)
+
+
+def _setting_changes(name: str, then: Json, now: Json) -> Iterator[str]:
+    """Say which part of a setting changed: the entry of a list by its name, the key of a table."""
+    old, new = _entries(then), _entries(now)
+    if old is None or new is None:
+        if then != now:
+            yield f"{name} changed from {json.dumps(then)} to {json.dumps(now)}"
+        return
+    for key in dict.fromkeys((*old, *new)):
+        yield from _setting_changes(f"{name} {key}", old.get(key), new.get(key))
+    if list(old) != list(new) and set(old) == set(new):
+        yield f"{name} changed their order"
+
+
+def _entries(value: Json) -> Mapping[str, Json] | None:
+    """Return a table, or a list of named tables, by key; None of anything else."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
+        named = [(v.get("name"), v) for v in value if isinstance(v, Mapping)]
+        return {str(name): v for name, v in named}
+    return None
 
 
 def _change(then: str | None, now: str | None) -> str:

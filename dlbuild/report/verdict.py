@@ -6,7 +6,7 @@ from dlbuild.report.text import table_text
 from dlbuild.run.verify import Verdict
 from dlbuild.run.verify_compare import Comparison
 
-_HEADER = ("tensor", "dtype", "elements", "differ", "outside", "max abs", "max rel", "limit", "")
+_HEADER = ("", "dtype", "elements", "differ", "outside", "max abs", "max rel", "limit")
 
 
 def verdict_text(verdict: Verdict) -> Iterator[str]:
@@ -27,7 +27,7 @@ def _rows(title: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
     yield f"  {title}:"
     rows = [
         (
-            f"{one.kernel}: {one.tensor}" if one.kernel else one.tensor,
+            "ok" if one.passed else "FAILED",
             one.dtype,
             f"{one.n_elements:,}",
             f"{one.n_differing:,}",
@@ -35,8 +35,13 @@ def _rows(title: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
             f"{one.max_abs:.3g}",
             f"{one.max_rel:.3g}",
             one.limit,
-            "ok" if one.passed else "FAILED",
         )
         for one in comparisons
     ]
-    yield from (f"    {line}" for line in table_text(_HEADER, rows))
+    # Names come last: those of some exporters are longer than a line.
+    names = [
+        "tensor",
+        *(f"{one.kernel}: {one.tensor}" if one.kernel else one.tensor for one in comparisons),
+    ]
+    for line, name in zip(table_text(_HEADER, rows), names, strict=True):
+        yield f"    {line}  {name}"
