@@ -14,7 +14,7 @@ from dlbuild.stages.problem import Bytes, Problem
 
 TURNS = 400
 NODES = 2_000
-"""The most work spent on a problem of up to TYPICAL lives; a turn on a larger one costs more."""
+"""The most work spent on a problem of up to TYPICAL lives; a step on a larger one costs more."""
 
 TYPICAL = 100
 
@@ -53,13 +53,13 @@ def place(problem: Problem, effort: float = 1.0) -> Solution:
     best, order = _best_greedy(problem)
     if best.height_bytes == best.bound_bytes:
         return best
-    scale = effort * min(1.0, (TYPICAL / len(problem.lives)) ** 2)
-    offsets, _ = climb(problem, order, int(scale * TURNS))
+    scale = min(1.0, TYPICAL / len(problem.lives))
+    offsets, _ = climb(problem, order, int(effort * scale * TURNS))
     best = _better(best, problem, offsets, "hill climb")
     has_fixed = any(life.offset_bytes is not None for life in problem.lives)
     if best.height_bytes == best.bound_bytes or has_fixed:
         return best
-    return _lowered(best, problem, int(scale * NODES))
+    return _lowered(best, problem, int(effort * scale**2 * NODES))
 
 
 def _best_greedy(problem: Problem) -> tuple[Solution, Order]:
