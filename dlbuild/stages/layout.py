@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Layout
 from dlbuild.ir.target import Options
@@ -30,7 +31,18 @@ def layouts(graph: Graph, instances: Sequence[Instance], options: Options) -> tu
         graph: the model.
         instances: its kernels, in topological order.
         options: `layout` gives interface tensors another order than the model's.
+
+    Raises:
+        UserError: `layout` names a tensor that is not at the interface.
     """
+    interface = (*graph.inputs, *graph.outputs)
+    for name, _ in options.layout:
+        if name not in interface:
+            raise UserError(
+                f"'layout' names '{name}', which is neither an input nor an output",
+                where=graph.name,
+                fix=f"name one of {', '.join(interface)}",
+            )
     return _Choice(graph, instances, options).layouts()
 
 

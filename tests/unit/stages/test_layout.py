@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from functools import cache
 
+import pytest
+
+from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.graph import Attribute, Graph, Op, Tensor, Value
 from dlbuild.ir.plans import Profile
@@ -70,6 +73,15 @@ def test_the_interface_keeps_the_order_of_the_model() -> None:
 def test_the_recipe_may_give_the_interface_channels_last() -> None:
     found = profiled(*two_convolutions(), Options(layout=(("x", "nhwc"), ("y", "onnx"))))
     assert found.order_of == {"a": NHWC, "v": NHWC, "w": NHWC, "x": NHWC}
+
+
+def test_an_order_for_an_inner_tensor_is_refused() -> None:
+    with pytest.raises(UserError) as caught:
+        profiled(*two_convolutions(), Options(layout=(("a", "nhwc"),)))
+    assert str(caught.value) == (
+        "net: error: 'layout' names 'a', which is neither an input nor an output\n"
+        "  fix: name one of x, y"
+    )
 
 
 def channels_last_model() -> tuple[Shapes, list[Op]]:
