@@ -170,7 +170,8 @@ class Engine:
             was_run=was_run,
         )
         self.ledger.set_record(build.label, stage.name, record)
-        self.report(Finished(build.label, stage.name, seconds, was_run))
+        with self._guard:  # one line at a time
+            self.report(Finished(build.label, stage.name, seconds, was_run))
 
     def _lock(self, key: str) -> threading.Lock:
         """Two builds that share a stage, such as parse for two targets, make it once."""
