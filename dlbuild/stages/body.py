@@ -48,7 +48,7 @@ def _comment(step: Step, kernel: Kernel, model: Sources, rest: str) -> str:
 def _work(kernel: Kernel, model: Sources) -> str:
     """Return shapes of the activations and the work: ` [1][4] -> [1][2], 8 MACs`."""
     tensor = model.graph.tensor
-    sources = ", ".join(extents(tensor[name].shape) for name in kernel.reads)
+    sources = ", ".join(extents(tensor[name].shape) for name in kernel.reads) or "constants"
     results = ", ".join(extents(tensor[name].shape) for name in kernel.writes)
     macs = f", {kernel.macs:,} MACs" if kernel.macs else ""
     return f" {sources} -> {results}{macs}"

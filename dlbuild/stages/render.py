@@ -4,6 +4,7 @@ Nothing here sees a weight: equal structures give equal bytes.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dlbuild.base.errors import UserError
 from dlbuild.emit.comments import block, wrapped
@@ -16,7 +17,7 @@ from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.value import Call, walk
-from dlbuild.stages.arena import CALLER, Arena, Places, arena, lifetime_table
+from dlbuild.stages.arena import CALLER, Arena, Member, Places, arena, lifetime_table
 from dlbuild.stages.body import body
 from dlbuild.stages.declaration import accessors, declaration, parameter_docs, parameters
 from dlbuild.stages.functions import functions, united
@@ -60,6 +61,9 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     _check_share(target, options, name)
     model = sources(graph, profile, book, target, options, name)
     room = arena(graph, schedule)
+    if options.arena == "caller" and not room.members:
+        # C has no empty union, and the signature is to stay the same.
+        room = replace(room, members=(Member("uint8_t", "unused", 1),), size_bytes=1)
     return {
         f"{name}.h": _header(model, schedule, room),
         f"{name}.c": _code(model, schedule, room),

@@ -381,6 +381,31 @@ def test_hostile_names_become_legal_c(tmp_path: Path) -> None:
     assert compiles(folder, "net.c", "net_weights.c", flags=["-Wtrigraphs"]) == ""
 
 
+ODD: dict[str, tuple[str, dict[str, list[int]], dict[str, list[int]]]] = {
+    "a copy": ("Identity", {"x": [4]}, {"y": [4]}),
+    "an input nobody reads": ("Relu", {"x": [4], "spare": [3]}, {"y": [4]}),
+    "an output that is an input": ("Relu", {"x": [4]}, {"y": [4], "x": [4]}),
+    "an output that is a constant": ("Relu", {"x": [4]}, {"y": [4], "w": [4]}),
+    "one number": ("Relu", {"x": []}, {"y": []}),
+}
+INTERFACES = (
+    Options(),
+    Options(arena="caller", hook=True),
+    Options(input="arena", output="arena"),
+)
+
+
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.parametrize("options", INTERFACES, ids=["plain", "caller's arena", "in arena"])
+def test_odd_interfaces_become_clean_c(case: str, options: Options, tmp_path: Path) -> None:
+    kind, inputs, outputs = ODD[case]
+    model = network([helper.make_node(kind, ["x"], ["y"])], inputs, outputs, {"w": weight([4], 1)})
+
+    folder = written(tmp_path / "c", plan(model, options).files())
+
+    assert compiles(folder, "net.c", "net_weights.c") == ""
+
+
 def library(folder: Path, *more: str) -> ctypes.CDLL:
     (folder / "use.c").write_text("".join(more))
     flags = ["-shared", "-fPIC", "-O1", "-std=c99"]
