@@ -53,15 +53,17 @@ def dequantized(draft: Draft, producers: dict[str, Node], name: str) -> tuple[st
     return None if grid is None else (node.inputs[0], grid)
 
 
-def are_equal(draft: Draft, one: Grid, other: Grid) -> bool:
-    """Say whether two grids have the same numbers, and record the facts that this rests on."""
-    if one.dtype != other.dtype or one.axis is not None or other.axis is not None:
+def are_equal(draft: Draft, first: Grid, *others: Grid) -> bool:
+    """Say whether grids have the same numbers, and record the facts that this rests on."""
+    if any(grid.axis is not None or grid.dtype != first.dtype for grid in (first, *others)):
         return False
-    scales = same(draft, one.scale, other.scale)
-    zeros = same(draft, one.zero, other.zero)
-    if scales is None or zeros is None:
+    pairs = [(first.scale, grid.scale) for grid in others]
+    pairs += [(first.zero, grid.zero) for grid in others]
+    found = [same(draft, one, other) for one, other in pairs]
+    known = [facts for facts in found if facts is not None]
+    if len(known) != len(found):
         return False
-    draft.facts |= dict.fromkeys((*scales, *zeros))
+    draft.facts |= dict.fromkeys(fact for facts in known for fact in facts)
     return True
 
 

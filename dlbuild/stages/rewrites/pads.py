@@ -59,32 +59,31 @@ def accepts(
     draft: Draft, node: Node, before: Node, producers: dict[str, Node], pads: tuple[int, ...]
 ) -> bool:
     """Say whether an operator's own padding does the same as the Pad before it."""
-    if node.text("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}:
+    if node.domain or node.text("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}:
         return False
     value = before.input(2)
-    if not node.domain and node.kind == "QLinearConv":
+    if node.kind == "QLinearConv":
         return bool(value) and is_equal(draft, value, node.inputs[2])
-    if node.domain or not is_zero(draft, value):
-        return False
-    own = node.integers("pads", (0,) * len(pads))
     if node.kind == "Conv":
-        return True
+        return is_zero(draft, value)
     if node.kind not in {"AveragePool", "MaxPool"} or node.integer("ceil_mode", 0):
         return False
+    own = node.integers("pads", (0,) * len(pads))
     if node.kind == "AveragePool":
         # The Pad's zeros are counted, so the operator has to count all of its padding.
-        if any(own) and not node.integer("count_include_pad", 0):
+        is_counted = not any(own) or bool(node.integer("count_include_pad", 0))
+        if not is_counted or not is_zero(draft, value):
             return False
         node.attributes["count_include_pad"] = 1
         return True
-    source = producers.get(before.inputs[0])
     kernel = node.integers("kernel_shape")
     total = [a + b for a, b in zip(own, pads, strict=True)]
     is_inside = all(pad < size for pad, size in zip(total, (*kernel, *kernel), strict=True))
-    dilated = any(d != 1 for d in node.integers("dilations"))
+    is_dense = all(d == 1 for d in node.integers("dilations"))
+    source = producers.get(before.inputs[0])
     is_positive = source is not None and source.kind == "Relu" and not source.domain
     # Every window holds a real element, none is below zero: the padding never wins alone.
-    return is_positive and is_inside and not dilated
+    return is_positive and is_inside and is_dense and is_zero(draft, value)
 
 
 def is_zero(draft: Draft, name: str) -> bool:

@@ -184,6 +184,8 @@ def gemm(site: Site) -> Fused | None:
     if a is None or b is None or b.name not in draft.constants:
         return None
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    if not alpha:
+        return None
     columns = draft.shape(node.outputs[0])[1]
     grids = (a.grid, b.grid)
     bias = integer_bias(

@@ -99,7 +99,7 @@ def sink(draft: Draft) -> bool:
 
 def sources(draft: Draft, producers: dict[str, Node], node: Node) -> tuple[list[str], Grid] | None:
     """Return the integers that a movement could be done on, and the grid of its results."""
-    if not is_move(draft, node):
+    if node.kind not in MOVES:
         return None
     found = [dequantized(draft, producers, name) for name in operands(node)]
     pairs = [pair for pair in found if pair is not None]
@@ -107,7 +107,7 @@ def sources(draft: Draft, producers: dict[str, Node], node: Node) -> tuple[list[
         return None
     integers, grids = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     first = grids[0]
-    if any(grid.dtype not in NARROW for grid in grids):
+    if any(grid.dtype not in NARROW for grid in grids) or not is_move(draft, node):
         return None
     if first.axis is not None:
         if node.kind != "Transpose":
@@ -115,9 +115,7 @@ def sources(draft: Draft, producers: dict[str, Node], node: Node) -> tuple[list[
         rank = len(draft.shape(integers[0]))
         perm = node.integers("perm", tuple(range(rank))[::-1])
         return integers, Grid(first.scale, first.zero, first.dtype, perm.index(first.axis))
-    if not all(are_equal(draft, first, grid) for grid in grids[1:]):
-        return None
-    return integers, first
+    return (integers, first) if are_equal(draft, *grids) else None
 
 
 def rise(draft: Draft) -> bool:
@@ -130,9 +128,9 @@ def rise(draft: Draft) -> bool:
         if grid is None or grid.axis is not None or grid.dtype not in NARROW or before is None:
             continue
         source = node.inputs[0]
-        if not is_move(draft, before) or len(before.outputs) != 1:
-            continue
         if len(consumers[source]) != 1 or not draft.is_plain(source):
+            continue
+        if len(before.outputs) != 1 or not is_move(draft, before):
             continue
         added: list[Node] = []
         for position, name in enumerate(operands(before)):

@@ -378,3 +378,80 @@ def test_a_loop_is_refused(reader: Reader) -> None:
         "  why: control flow and tensors inside attributes cannot be laid out at build time here\n"
         "  fix: export the model without this operator (unroll loops, fix conditions)"
     )
+
+
+def save_input(reader: Reader, value: onnx.ValueInfoProto, *, opset: bool = True) -> Path:
+    """Write a model that gives back an input of the given type."""
+    node = helper.make_node("Identity", ["x"], ["y"])
+    graph = helper.make_graph([node], "g", [value], [onnx.ValueInfoProto(name="y")])
+    model = helper.make_model(graph)
+    if not opset:
+        del model.opset_import[:]
+    path = reader.folder / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_an_input_that_is_no_tensor_of_numbers_is_refused(reader: Reader) -> None:
+    text = helper.make_tensor_value_info("x", TensorProto.STRING, [1])
+    element = helper.make_tensor_type_proto(TensorProto.FLOAT, [1])
+    sequence = helper.make_value_info("x", helper.make_sequence_type_proto(element))
+    for value in (text, sequence):
+        assert refusal(reader, save_input(reader, value)) == (
+            "FOLDER/m.onnx: error: input 'x' is not a tensor of numbers\n"
+            "  why: sequences, maps, optional values and text have no fixed place in memory\n"
+            "  fix: export the model with tensors of numbers as inputs"
+        )
+
+
+def test_an_input_without_a_shape_asks_for_one(reader: Reader) -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
+    path = save_input(reader, value)
+    assert refusal(reader, path) == (
+        "FOLDER/m.onnx: error: input 'x' has no shape\n"
+        "  fix: state it in the recipe: shapes: {x: [...]}"
+    )
+    assert reader.parse(path, {"x": (2, 3)}).graph.tensor["y"].shape == (2, 3)
+
+
+def test_a_model_without_an_operator_set_is_refused(reader: Reader) -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    assert refusal(reader, save_input(reader, value, opset=False)) == (
+        "FOLDER/m.onnx: error: the model does not say which operator set it uses\n"
+        "  why: it has no opset_import, so no operator has a meaning\n"
+        "  fix: export the model again"
+    )
+
+
+def test_a_name_that_is_no_text_is_refused(reader: Reader) -> None:
+    path = reader.save(RELU)
+    path.write_bytes(path.read_bytes().replace(b"\x04Relu", b"\x04Re\xffu"))
+    assert refusal(reader, path) == (
+        "FOLDER/m.onnx: error: a name in the model is not UTF-8 text\n"
+        "  why: the file is damaged, or its writer used another encoding\n"
+        "  fix: export the model again"
+    )
+
+
+def test_a_constant_of_text_is_refused(reader: Reader) -> None:
+    path = reader.save(RELU)
+    model = onnx.load_model_from_string(path.read_bytes())
+    model.graph.initializer.append(
+        TensorProto(name="t", data_type=TensorProto.STRING, dims=[1], string_data=[b"a"])
+    )
+    path.write_bytes(model.SerializeToString())
+    assert refusal(reader, path) == (
+        "FOLDER/m.onnx: error: the constant 't' holds text\n"
+        "  why: firmware kernels compute on numbers\n"
+        "  fix: remove the text operators from the model before the export"
+    )
+
+
+def test_a_constant_with_too_few_bytes_is_refused(reader: Reader) -> None:
+    path = reader.save(RELU)
+    model = onnx.load_model_from_string(path.read_bytes())
+    model.graph.initializer.add(name="t", data_type=TensorProto.FLOAT, dims=[3], raw_data=bytes(8))
+    path.write_bytes(model.SerializeToString())
+    assert refusal(reader, path).startswith(
+        "FOLDER/m.onnx: error: the constant 't' cannot be decoded\n  why: "
+    )
