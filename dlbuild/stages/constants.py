@@ -88,7 +88,8 @@ def constants(
     options: Options,
 ) -> Constants:
     """Name every constant that a kernel reads. One that several kernels read is one table."""
-    names = Names(face.external_names())
+    # A parameter of the model's function would hide a table of its name.
+    names = Names((*face.external_names(), *(port.name for port in face.ports)))
     is_constant = frozenset(graph.constants)
     tables: dict[tuple[str, str], Constant] = {}
     of: dict[tuple[str, str], Constant] = {}

@@ -59,7 +59,8 @@ class Interface:
 
 def interface(graph: Graph, profile: Profile, name: str) -> Interface:
     """Name the ports, then the kernels, so that a new kernel never renames the interface."""
-    names = Names(_TAKEN.split())
+    own = [f"{name}_{word}" for word in _TAKEN.split()]
+    names = Names((*_TAKEN.split(), *own))
     quantized = {q.tensor: q for q in graph.quantized}
     sides = [(tensor, True) for tensor in graph.inputs]
     sides += [(tensor, False) for tensor in graph.outputs]

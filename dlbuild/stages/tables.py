@@ -158,7 +158,7 @@ def _incbin(model: Sources, table: Constant, offset: int) -> str:
     if table is model.tables.tables[0]:
         symbol = f"{symbol}_{model.tag}"
     lines = [
-        f'"  .pushsection .rodata.{symbol}, \\"a\\"\\n"',
+        f'"  .pushsection " {macro}_WEIGHTS_BIN_SECTION ".{symbol}, \\"a\\"\\n"',
         f'"  .balign {_ALIGN_BYTES}\\n"',
         f'"  .global {symbol}\\n"',
         f'"  .type {symbol}, %object\\n"',

@@ -89,3 +89,15 @@ def test_large_tables_are_text_and_one_number_is_a_scalar() -> None:
 
 def test_the_size_is_that_of_all_tables() -> None:
     assert made().size_bytes == 64 * 32 * 4 + 4
+
+
+def test_a_port_never_hides_a_table() -> None:
+    x = Tensor("kws_dense1_w", "float32", (64,))
+    graph = Graph("g", (x.name,), ("y", "z"), (x, *GRAPH.tensors), (), GRAPH.constants)
+    face = interface(graph, PROFILE, "kws")
+    instances = {"dense1": dense("y"), "dense2": dense("z")}
+
+    tables = constants(graph, PROFILE, instances, face, Options())
+
+    assert face.ports[0].name == "kws_dense1_w"
+    assert tables.tables[0].symbol == "kws_dense1_w_2"
