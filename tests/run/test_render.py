@@ -25,6 +25,7 @@ from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.run.compile import WARNINGS
+from dlbuild.run.fragments import cmake_fragment, make_fragment
 from dlbuild.stages.parse import parse
 from dlbuild.stages.profile import profile
 from dlbuild.stages.render import render
@@ -336,6 +337,60 @@ def test_tables_of_another_structure_do_not_link(tmp_path: Path) -> None:
     done = run("gcc", "main.c", "net.c", "../other/net_weights.o", "-lm", folder=ours)
 
     assert "undefined reference to `net_" in done.stderr
+
+
+def test_fixed_rounding_calls_no_float_function_on_a_core_without_fpu(tmp_path: Path) -> None:
+    if not shutil.which("arm-none-eabi-gcc"):
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    made = plan(int8_model(), Options(requantize="fixed"))
+    folder = written(tmp_path / "c", made.files())
+    flags = ("-mcpu=cortex-m3", "-mthumb", "-O2")
+    assert run("arm-none-eabi-gcc", *STRICT, *flags, "-c", "net.c", folder=folder).stderr == ""
+
+    called = run("arm-none-eabi-nm", "-u", "net.o", folder=folder).stdout.split()
+
+    assert {name for name in called if not name.startswith("net_")} <= {"U", "__aeabi_ldivmod"}
+
+
+MAKEFILE = """include gen/net.mk
+main: main.c $(NET_SOURCES)
+\t$(CC) $(NET_CPPFLAGS) $^ $(NET_LDLIBS) -o $@
+"""
+CMAKELISTS = """cmake_minimum_required(VERSION 3.16)
+project(use C)
+include(gen/net.cmake)
+add_executable(main main.c)
+target_link_libraries(main PRIVATE net)
+"""
+MAIN = """#include "net.h"
+int main(void)
+{
+    float x[NET_IMAGE_LEN] = {0}, y[NET_SCORES_LEN];
+    return net_run(x, y);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "commands"), [("make", ["make"]), ("cmake", ["cmake -S . -B .", "cmake --build ."])]
+)
+def test_the_fragment_adds_the_model_to_another_build(
+    tool: str, commands: Sequence[str], tmp_path: Path
+) -> None:
+    if not shutil.which(tool):
+        pytest.skip(f"{tool} is not installed")
+    gen = written(tmp_path / "gen", plan(float_model()).files())
+    (gen / "net.mk").write_text(make_fragment("net"))
+    (gen / "net.cmake").write_text(cmake_fragment("net"))
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    (tmp_path / "CMakeLists.txt").write_text(CMAKELISTS)
+    (tmp_path / "main.c").write_text(MAIN)
+
+    for command in commands:
+        done = run(*command.split(), folder=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    assert run("./main", folder=tmp_path).returncode == 0
 
 
 def test_an_arena_over_budget_does_not_compile(tmp_path: Path) -> None:
