@@ -207,8 +207,7 @@ def inferred(
     imports = [helper.make_opsetid(node.domain, schema.since_version)]
     outer = {
         name: helper.make_tensor_type_proto(ONNX_OF[tensor.dtype], tensor.shape)
-        for name, tensor in draft.tensors.items()
-        if node.special
+        for name, tensor in (draft.tensors.items() if node.special else ())
     }
     if node.integer("ceil_mode", 0):
         # Up to 21 the schemas count windows that begin in the padding, which runtimes leave out.

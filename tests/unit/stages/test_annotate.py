@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
+from onnx.reference import ReferenceEvaluator
 
 from dlbuild.ir.graph import Graph, Op, Tensor, Value
 from dlbuild.ir.plans import Kernel, Profile, Schedule, Step
-from dlbuild.stages.annotate import annotate
+from dlbuild.ir.weights import Array
+from dlbuild.stages.annotate import annotate, to_onnx
 
 GRAPH = Graph(
     "m",
@@ -89,3 +92,11 @@ def test_the_model_is_valid_onnx(tmp_path: Path) -> None:
 def test_the_bytes_are_the_same_each_time() -> None:
     calls = [annotate(GRAPH, PROFILE, SCHEDULE, weights_file="m.weights") for _ in range(2)]
     assert calls[0] == calls[1]
+
+
+def test_a_graph_with_its_weights_is_a_model_that_runs() -> None:
+    weights: dict[str, Array] = {"w": np.ones((4, 3), np.float32)}
+    weights["s"] = np.array([3, 1], np.int64)
+    feeds = {"x": np.array([[1, -2, 3, -4]], np.float32)}
+    (found,) = ReferenceEvaluator(to_onnx(GRAPH, weights)).run(None, feeds)
+    assert np.asarray(found).tolist() == [[-1], [-1], [-1]]
