@@ -78,9 +78,16 @@ def build(
                 _write_depfile(engine, pipeline, one)
             if how.current is not None:
                 remove_stale(how.out, ledger, how.current)
+            engine.store.trim(_current(ledger))
         finally:
             write_ledger(state / LEDGER, ledger)
     return engine
+
+
+def _current(ledger: Ledger) -> set[str]:
+    """Return the digests of all files of the last build of everything."""
+    stages = [record for records in ledger.records.values() for record in records.values()]
+    return {digest for record in stages for digest in record.outputs.values()}
 
 
 def _write_depfile(engine: Engine, pipeline: Pipeline, one: Build) -> None:

@@ -10,10 +10,13 @@ read-only disk, is a miss: the stage runs again.
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from dlbuild.base.digest import canonical_json, sha256
+
+LIMIT_BYTES = 2**30
+"""What a store may hold before the oldest contents go."""
 
 _TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# Made by dlbuild; may be deleted.\n"
 
@@ -63,6 +66,25 @@ class Store:
             _remove(path)
             return None
         return {str(name): str(digest) for name, digest in json.loads(body).items()}
+
+    def trim(self, keep: Collection[str], limit_bytes: int = LIMIT_BYTES) -> None:
+        """Remove the oldest contents if all together are larger than the limit.
+
+        keep: digests that stay, those of the last build.
+        """
+        try:
+            files = [path for path in (self._folder / "cas").rglob("*") if path.is_file()]
+            found = sorted((path.stat().st_mtime_ns, path.stat().st_size, path) for path in files)
+        except OSError:
+            return  # another build removed one
+        excess = sum(size for _, size, _ in found) - limit_bytes
+        if excess <= 0:
+            return
+        excess += limit_bytes // 5  # room for the next builds, so that not each one trims
+        for _, size, path in found:
+            if excess > 0 and path.name not in keep:
+                _remove(path)
+                excess -= size
 
     def _path(self, kind: str, digest: str) -> Path:
         return self._folder / kind / digest[:2] / digest

@@ -16,7 +16,7 @@ PIPELINE = Pipeline(
             makes=("graph", "weights"),
             model=("source", "shapes"),
             folders=("rules/ops",),
-            libraries=("onnx", "numpy", "protobuf", "pyyaml"),
+            libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
         ),
         Stage(
             "profile",
@@ -53,7 +53,7 @@ PIPELINE = Pipeline(
             target=("name", "features", "memories"),
             options=_C_OPTIONS,
             folders=("rules/ops", "templates"),
-            libraries=("jinja2", "numpy", "pyyaml"),
+            libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
         ),
         Stage(
             "tables",
@@ -63,7 +63,7 @@ PIPELINE = Pipeline(
             target=("name", "features", "memories"),
             options=_C_OPTIONS,
             folders=("rules/ops", "templates"),
-            libraries=("jinja2", "numpy", "pyyaml"),
+            libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
         ),
         Stage(
             "compile",
@@ -105,7 +105,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.annotate",
             reads=("graph", "profile", "schedule"),
             makes=("annotated",),
-            libraries=("onnx", "numpy", "protobuf", "pyyaml"),
+            libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
         ),
         Stage("fragments", f"{_STEPS}.fragments", makes=("make", "cmake")),
     ),
@@ -133,7 +133,7 @@ def with_verify(*, layers: bool) -> Pipeline:
         target=("name", "features", "memories", "toolchain"),
         options=_C_OPTIONS,
         folders=("rules/ops", "templates"),
-        libraries=("onnx", "onnxruntime", "numpy", "jinja2", "pyyaml", "protobuf"),
+        libraries=("onnx", "onnxruntime", "numpy", "ml_dtypes", "jinja2", "pyyaml", "protobuf"),
         programs=("cc",),
     )
     return Pipeline((*PIPELINE.stages, stage), PIPELINE.gates)

@@ -9,8 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
+from dlbuild.__main__ import request_of
 from dlbuild.base.errors import UserError
 from dlbuild.base.spelling import suggestion
+from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.cli.arguments import Parser, parser_of
 from dlbuild.cli.verbs import VALUE_OPTIONS, VERBS, Verb, usage
 
@@ -103,7 +105,8 @@ def _told(error: Exception, arguments: Sequence[str]) -> int:
     if "--debug" in arguments:
         print(trace, end="", file=sys.stderr)
     else:
-        where = _keep(trace)
+        _, out = request_of(list(arguments))
+        where = _keep(trace, Path(out))
         print(
             f"internal error: {type(error).__name__}: {error}\n"
             f"  why: a fault of dlbuild, not of your files\n"
@@ -113,9 +116,9 @@ def _told(error: Exception, arguments: Sequence[str]) -> int:
     return INTERNAL
 
 
-def _keep(trace: str) -> str:
+def _keep(trace: str, out: Path) -> str:
     """Write the traceback beside the build's state; if that fails, --debug shows it."""
-    path = Path("build/dlbuild/.dlbuild/internal-error.txt")
+    path = out / STATE_FOLDER / "internal-error.txt"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(trace, encoding="utf-8")

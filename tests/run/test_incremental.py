@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -235,6 +236,26 @@ def test_a_killed_build_leaves_a_folder_that_builds(project: Project) -> None:
     clean.build()
     ours, theirs = project.snapshot(), clean.snapshot()
     assert {name: ours[name][1] for name in ours} == {name: theirs[name][1] for name in theirs}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + 15), (signal.SIGINT, 128 + 2)])
+def test_a_stopped_build_remembers_what_was_finished(
+    project: Project, number: int, code: int
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dlbuild", "build", "-j2"],
+        cwd=project.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("net@pc: parse"):
+        pass
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode == code
+    assert "parse" not in project.build()
 
 
 def test_clean_removes_everything_that_was_made(project: Project) -> None:

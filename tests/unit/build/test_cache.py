@@ -49,6 +49,19 @@ def test_a_store_that_cannot_be_written_serves_from_memory(tmp_path: Path) -> No
     assert store.result("12ab") is None
 
 
+def test_the_oldest_contents_go_when_the_store_is_full(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    digests = [store.put(bytes([number]) * 100) for number in range(5)]
+    for age, digest in enumerate(digests):
+        (path,) = (tmp_path / "v1" / "cas").rglob(digest)
+        os.utime(path, (age, age))
+    store.trim({digests[0]}, 500)
+    assert all(store.get(digest) for digest in digests)
+    store.trim({digests[0]}, 400)
+    kept = [digest in digests[:1] + digests[3:] for digest in digests]
+    assert [store.get(digest) is not None for digest in digests] == kept
+
+
 def test_backup_programs_are_told_to_skip_it(tmp_path: Path) -> None:
     Store(tmp_path).put(b"abc")
     tag = (tmp_path / "v1" / "CACHEDIR.TAG").read_text()
