@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -117,4 +118,6 @@ def run(command: Sequence[str], folder: Path) -> Finished:
 def accepts(command: str, flag: str) -> bool:
     """Return whether a compiler knows a flag."""
     words = [*resolve(command), flag, "-Werror", "-fsyntax-only", "-x", "c", os.devnull]
-    return run(words, Path.cwd()).status == 0
+    # A folder of its own: some flags make files, even for nothing.
+    with tempfile.TemporaryDirectory(prefix="dlbuild-") as folder:
+        return run(words, Path(folder)).status == 0

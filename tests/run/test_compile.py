@@ -8,7 +8,7 @@ from dlbuild.run.compile import archive, compile_file
 from dlbuild.run.fragments import cmake_fragment, depfile, make_fragment
 from dlbuild.run.size import Size, flash_memory, size_from, size_of
 from dlbuild.run.stack import worst_stack
-from dlbuild.run.toolchain import identify, package_of
+from dlbuild.run.toolchain import accepts, identify, package_of
 
 HOST = Target("host")
 FILES = {
@@ -32,6 +32,17 @@ def test_the_same_source_gives_the_same_object_in_any_folder(
 
     assert first.content == second.content
     assert str(tmp_path).encode() not in second.content
+
+
+def test_compiling_leaves_no_file_where_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    accepts.cache_clear()
+
+    compile_file("kws.c", FILES, HOST, Options())
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_archive_has_no_time_or_owner_in_it() -> None:
