@@ -1,10 +1,9 @@
 """Kernels printed from the real rules, compiled, and compared with numpy's answer."""
 
-import ctypes
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -24,21 +23,15 @@ from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
 
 ROOT = Path(__file__).parent.parent.parent
+HEADER = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
 ENVIRONMENT = environment([ROOT / "templates"])
 MICROSOFT = "com.microsoft"
-WARNINGS = (
-    "all extra pedantic conversion sign-conversion shadow cast-qual strict-prototypes "
-    "missing-prototypes undef double-promotion error"
-)
-FLAGS = ("-std=c99", *(f"-W{word}" for word in WARNINGS.split()))
-HEADER = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
-CTYPES = {
-    "float": ctypes.c_float,
-    "double": ctypes.c_double,
-    "bool": ctypes.c_bool,
-    **{f"int{n}_t": getattr(ctypes, f"c_int{n}") for n in (8, 16, 32, 64)},
-    **{f"uint{n}_t": getattr(ctypes, f"c_uint{n}") for n in (8, 16, 32, 64)},
-}
+Source = Callable[[Sequence[KernelText]], str]
+Compile = Callable[[Path, str, Sequence[str]], None]
+Orders = Mapping[str, tuple[int, ...]]
+Calls = Callable[
+    [Sequence[tuple[KernelText, Instance, Mapping[str, Array], Orders]]], list[dict[str, Array]]
+]
 
 T = tuple[str, tuple[int, ...]]
 F4: T = ("float32", ())
@@ -183,7 +176,7 @@ class Subject:
 
     instance: Instance
     arrays: Mapping[str, Array]
-    orders: Mapping[str, tuple[int, ...]]
+    orders: Orders
     text: KernelText
 
 
@@ -279,78 +272,19 @@ def subjects() -> Mapping[str, Subject]:
     return found
 
 
-@cache
-def source() -> str:
-    texts = [s.text for s in subjects().values()]
-    helpers = helpers_of(ENVIRONMENT, [t.text for t in texts])
-    kernels = [f"{t.comment}\n{t.text}" for t in texts]
-    return "\n".join([HEADER, *(helper_text(ENVIRONMENT, h) for h in helpers), *kernels])
-
-
-def with_external_names(code: str) -> str:
-    """Return the code with kernels that other files can call."""
-    heads = re.findall(r"^static (void [^;{]*\))\n\{", code, re.MULTILINE)
-    prototypes = "".join(f"{head};\n" for head in heads)
-    public = re.sub(r"^static void ", "void ", code, flags=re.MULTILINE)
-    return public.replace(HEADER, HEADER + prototypes, 1)
-
-
-def compiled(folder: Path, code: str, compiler: Sequence[str], *outputs: str) -> None:
-    (folder / "kernels.c").write_text(code, encoding="ascii")
-    done = subprocess.run(
-        [*compiler, *FLAGS, "kernels.c", *outputs],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not done.stderr
-    assert done.returncode == 0
-
-
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    folder = tmp_path_factory.mktemp("kernels")
-    trap = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
-    code = with_external_names(source())
-    compiled(folder, code, ["gcc", "-O1", *trap], "-fPIC", "-shared", "-o", "kernels.so", "-lm")
-    return ctypes.CDLL(str(folder / "kernels.so"))
-
-
-def run(library: ctypes.CDLL, name: str, subject: Subject) -> dict[str, Array]:
-    """Call the C function, with each tensor in its layout, and return the outputs."""
-    instance, orders = subject.instance, subject.orders
-    memory: dict[str, Array] = {}
-    arguments: list[object] = []
-    for parameter in subject.text.parameters:
-        operand = instance.operand(parameter.operand)
-        if operand.role == "output":
-            array: Array = np.zeros(operand.shape, operand.dtype)
-        else:
-            array = subject.arrays[operand.name]
-        if parameter.by_value:
-            arguments.append(CTYPES[parameter.ctype](array.reshape(-1)[0].item()))
-            continue
-        order = orders.get(operand.name, tuple(range(array.ndim)))
-        memory[operand.name] = np.array(np.transpose(array, order), order="C", copy=True)
-        arguments.append(ctypes.c_void_p(memory[operand.name].ctypes.data))
-    library[name](*arguments)
-    found: dict[str, Array] = {}
-    for operand in instance.operands:
-        if operand.role == "output" and operand.name in memory:
-            order = orders.get(operand.name, tuple(range(len(operand.shape))))
-            found[operand.name] = np.transpose(memory[operand.name], np.argsort(order))
-    return found
+def results(call_in_c: Calls) -> Mapping[str, Mapping[str, Array]]:
+    printed = [(s.text, s.instance, s.arrays, s.orders) for s in subjects().values()]
+    return dict(zip(subjects(), call_in_c(printed), strict=True))
 
 
 @pytest.mark.parametrize("suffix", ["", "_packed"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_c_of_a_rule_computes_what_numpy_does(
-    library: ctypes.CDLL, name: str, suffix: str
+    results: Mapping[str, Mapping[str, Array]], name: str, suffix: str
 ) -> None:
     subject = subjects()[name + suffix]
-
-    found = run(library, name + suffix, subject)
+    found = results[name + suffix]
 
     expected = interpret(subject.instance, subject.arrays)
     assert found.keys() == expected.keys()
@@ -372,7 +306,9 @@ def test_the_c_of_a_rule_computes_what_numpy_does(
     ],
     ids=" ".join,
 )
-def test_no_kernel_and_no_helper_has_a_warning(tmp_path: Path, compiler: Sequence[str]) -> None:
+def test_no_kernel_and_no_helper_has_a_warning(
+    tmp_path: Path, compile_strictly: Compile, compiler: Sequence[str]
+) -> None:
     helpers = helper_names(ENVIRONMENT)
     callable_ = helpers_of(ENVIRONMENT, [" ".join(helpers)])
     kernels = [s.text.text for s in subjects().values()]
@@ -380,13 +316,13 @@ def test_no_kernel_and_no_helper_has_a_warning(tmp_path: Path, compiler: Sequenc
     pointers = "".join(f"    (void){name};\n" for name in [*callable_, *subjects()])
     code += f"\nvoid use(void);\nvoid use(void)\n{{\n{pointers}}}\n"
 
-    compiled(tmp_path, code, compiler, "-c", "-o", "kernels.o")
+    compile_strictly(tmp_path, code, [*compiler, "-c", "-o", "kernels.o"])
 
 
-def test_clang_format_changes_nothing(tmp_path: Path) -> None:
+def test_clang_format_changes_nothing(tmp_path: Path, source: Source) -> None:
     tool = Path(sys.executable).with_name("clang-format")
     helpers = [helper_text(ENVIRONMENT, name) for name in helper_names(ENVIRONMENT)]
-    code = "\n".join([source(), *helpers])
+    code = "\n".join([source([s.text for s in subjects().values()]), *helpers])
     (tmp_path / "kernels.c").write_text(code, encoding="ascii")
 
     done = subprocess.run(
@@ -400,8 +336,8 @@ def test_clang_format_changes_nothing(tmp_path: Path) -> None:
     assert done.stdout == code
 
 
-def test_no_line_holds_what_a_reader_would_strike_out() -> None:
-    for line in source().splitlines():
+def test_no_line_holds_what_a_reader_would_strike_out(source: Source) -> None:
+    for line in source([s.text for s in subjects().values()]).splitlines():
         assert not re.search(r"\* 1\b(?!\.)|\+ 0\b(?!\.)|- 0\b(?!\.)|\b0 \+", line), line
 
 

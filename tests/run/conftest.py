@@ -1,0 +1,128 @@
+"""Kernels compiled to a library and called through ctypes."""
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dlbuild.emit.environment import environment
+from dlbuild.emit.helpers import helper_text, helpers_of
+from dlbuild.emit.kernel import KernelText
+from dlbuild.ir.weights import Array
+from dlbuild.rulebook.instance import Instance
+
+ENVIRONMENT = environment([Path(__file__).parents[2] / "templates"])
+WARNINGS = (
+    "all extra pedantic conversion sign-conversion shadow cast-qual strict-prototypes "
+    "missing-prototypes undef double-promotion error"
+)
+HEADER = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
+CTYPES = {
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "bool": ctypes.c_bool,
+    **{f"int{n}_t": getattr(ctypes, f"c_int{n}") for n in (8, 16, 32, 64)},
+    **{f"uint{n}_t": getattr(ctypes, f"c_uint{n}") for n in (8, 16, 32, 64)},
+}
+
+Orders = Mapping[str, tuple[int, ...]]
+Printed = tuple[KernelText, Instance, Mapping[str, Array], Orders]
+"""A kernel, what it was printed from, the numbers of its inputs, and their layouts."""
+
+Source = Callable[[Sequence[KernelText]], str]
+Compile = Callable[[Path, str, Sequence[str]], None]
+Calls = Callable[[Sequence[Printed]], list[dict[str, Array]]]
+
+
+@pytest.fixture(scope="session")
+def source() -> Source:
+    """Return one file of C for several kernels, with their comments and helpers."""
+
+    def joined(texts: Sequence[KernelText]) -> str:
+        helpers = helpers_of(ENVIRONMENT, [t.text for t in texts])
+        kernels = [f"{t.comment}\n{t.text}" for t in texts]
+        return "\n".join([HEADER, *(helper_text(ENVIRONMENT, h) for h in helpers), *kernels])
+
+    return joined
+
+
+@pytest.fixture(scope="session")
+def compile_strictly() -> Compile:
+    """Compile a text in a folder by a command that ends in its outputs; no warning may come."""
+
+    def compiled(folder: Path, code: str, command: Sequence[str]) -> None:
+        (folder / "kernels.c").write_text(code, encoding="ascii")
+        flags = ["-std=c99", *(f"-W{word}" for word in WARNINGS.split())]
+        compiler, *rest = command
+        done = subprocess.run(
+            [compiler, *flags, "kernels.c", *rest],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert not done.stderr
+        assert done.returncode == 0
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def call_in_c(
+    tmp_path_factory: pytest.TempPathFactory, source: Source, compile_strictly: Compile
+) -> Calls:
+    """Compile kernels into one library, call each, and return its outputs by operand name."""
+
+    def called(kernels: Sequence[Printed]) -> list[dict[str, Array]]:
+        folder = tmp_path_factory.mktemp("kernels")
+        code = _with_external_names(source([text for text, *_ in kernels]))
+        trap = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
+        command = ["gcc", "-O1", *trap, "-fPIC", "-shared", "-o", "kernels.so", "-lm"]
+        compile_strictly(folder, code, command)
+        library = ctypes.CDLL(str(folder / "kernels.so"))
+        return [_called(library, *kernel) for kernel in kernels]
+
+    return called
+
+
+def _with_external_names(code: str) -> str:
+    """Return the code with kernels that other files can call."""
+    heads = re.findall(r"^static (void [^;{]*\))\n\{", code, re.MULTILINE)
+    prototypes = "".join(f"{head};\n" for head in heads)
+    public = re.sub(r"^static void ", "void ", code, flags=re.MULTILINE)
+    return public.replace(HEADER, HEADER + prototypes, 1)
+
+
+def _called(
+    library: ctypes.CDLL,
+    text: KernelText,
+    instance: Instance,
+    arrays: Mapping[str, Array],
+    orders: Orders,
+) -> dict[str, Array]:
+    """Call a kernel with each tensor in its layout; outputs begin with numbers of no meaning."""
+    memory: dict[str, Array] = {}
+    arguments: list[object] = []
+    for parameter in text.parameters:
+        operand = instance.operand(parameter.operand)
+        given = arrays.get(operand.name)
+        array = np.full(operand.shape, 85, operand.dtype) if given is None else given
+        if parameter.by_value:
+            arguments.append(CTYPES[parameter.ctype](array.reshape(-1)[0].item()))
+            continue
+        order = orders.get(operand.name, tuple(range(array.ndim)))
+        memory[operand.name] = np.array(np.transpose(array, order), order="C", copy=True)
+        arguments.append(ctypes.c_void_p(memory[operand.name].ctypes.data))
+    name = re.findall(r"static void (\w+)\(", text.text)[0]
+    library[name](*arguments)
+    found: dict[str, Array] = {}
+    for operand in instance.operands:
+        if operand.role == "output":
+            order = orders.get(operand.name, tuple(range(len(operand.shape))))
+            content = memory.get(operand.name, np.zeros(operand.shape, operand.dtype))
+            found[operand.name] = np.transpose(content, np.argsort(order))
+    return found
