@@ -82,10 +82,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     """
     operands = {o.name: o for o in instance.operands}
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
-    nests = [lower(nest, operands, orders, in_table) for nest in instance.nests]
-    nests = [n for n in nests if n.steps and all(n.extent[a] for a in n.domain)]
-    for operand in dict.fromkeys(a.operand for n in nests for a in n.access.values()):
-        storage(operands[operand].dtype, operands[operand].tensor)
+    nests = _nests(instance, operands, orders, in_table)
     by_value = frozenset(n for n in in_table if prod(operands[n].shape) == 1)
     names = {name: _c_name(name) for name in operands}
     bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
@@ -111,6 +108,17 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         helpers=helpers,
         includes=includes_of(texts),
     )
+
+
+def _nests(
+    instance: Instance, operands: Mapping[str, Operand], orders: Orders, in_table: frozenset[str]
+) -> list[Lowered]:
+    """Return the nests that do something, lowered; each element type they use has its C."""
+    nests = [lower(nest, operands, orders, in_table) for nest in instance.nests]
+    found = [n for n in nests if n.steps and all(n.extent[a] for a in n.domain)]
+    for operand in dict.fromkeys(a.operand for n in found for a in n.access.values()):
+        storage(operands[operand].dtype, operands[operand].tensor)
+    return found
 
 
 def _c_name(name: str) -> str:
