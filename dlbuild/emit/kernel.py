@@ -73,8 +73,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         name: the C name of the function.
         orders: axis order in memory of each operand (by its name) not in the model's own.
         restrict: operands that provably overlap with no other.
-        constants: operands of the model that are in the weight table. Those, and made ones,
-            are passed by value if they are one number.
+        constants: operands in the weight table; of one number they are passed by value.
         environment: where templates are.
 
     Raises:
