@@ -17,7 +17,7 @@ from dlbuild.ir.plans import Profile, Schedule, Step
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.weights import Array, numpy_dtype
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.run.runner_program import Program
+from dlbuild.run.runner_program import Runnable
 from dlbuild.stages.arena import CALLER, Places, arena
 from dlbuild.stages.declaration import parameters
 from dlbuild.stages.functions import functions
@@ -79,15 +79,20 @@ class _LayerStep:
     call: str
 
 
-def model_program(built: Built) -> str:
-    """Return the text of the program that runs the whole model."""
+def model_program(built: Built, *, is_linked: bool = False) -> str:
+    """Return the text of the program that runs the whole model.
+
+    is_linked: the model is in an archive; else the program includes its source, so that it can
+    overwrite the arena between runs.
+    """
     ports = built.model.face.ports
     context = {
         "inputs": [_port(built, port) for port in ports if port.is_input],
         "outputs": [_port(built, port) for port in ports if not port.is_input],
         "arguments": _arguments(built),
+        "is_poisoned": not is_linked,
     }
-    return _render(built, "runner/run.c.j2", context)
+    return _render(built, "runner/run.c.j2", context, "h" if is_linked else "c")
 
 
 def layer_program(built: Built) -> str:
@@ -125,7 +130,7 @@ def writes_of(built: Built, step: Step) -> tuple[str, ...]:
 
 
 def run_model(
-    built: Built, program: Program, samples: Sequence[Values], n_runs: int
+    built: Built, program: Runnable, samples: Sequence[Values], n_runs: int
 ) -> tuple[tuple[Values, ...], ...]:
     """Return the outputs of each run of each sample.
 
@@ -135,14 +140,25 @@ def run_model(
         samples: a value for each input of the model.
         n_runs: how often each sample is run.
     """
-    sent = [memory_bytes(built, name, s[name]) for s in samples for name in built.graph.inputs]
-    received = program.run(b"".join(sent), [str(len(samples)), str(n_runs)])
+    received = program.run(run_input(built, samples, n_runs))
     reader = _Reader(built, received)
     return tuple(tuple(reader.take(built.graph.outputs) for _ in range(n_runs)) for _ in samples)
 
 
+def run_input(built: Built, samples: Sequence[Values], n_runs: int) -> bytes:
+    """Return what a program of `model_program` is sent."""
+    sent = [_counts(len(samples), n_runs)]
+    for values in samples:
+        sent += n_runs * [memory_bytes(built, n, values[n]) for n in built.graph.inputs]
+    return b"".join(sent)
+
+
+def _counts(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(4, "little") for number in numbers)
+
+
 def run_layers(
-    built: Built, program: Program, samples: Sequence[Values]
+    built: Built, program: Runnable, samples: Sequence[Values]
 ) -> dict[int, tuple[Values, ...]]:
     """Return what each step writes for each sample, given the values of what it reads.
 
@@ -151,13 +167,14 @@ def run_layers(
         program: compiled from `layer_program`.
         samples: a value for each activation that any step reads.
     """
-    sent = [
+    sent = [_counts(len(samples))]
+    sent += [
         memory_bytes(built, name, values[name])
         for step in code_steps(built)
         for values in samples
         for name in reads_of(built, step)
     ]
-    reader = _Reader(built, program.run(b"".join(sent), [str(len(samples))]))
+    reader = _Reader(built, program.run(b"".join(sent)))
     return {
         step.number: tuple(reader.take(writes_of(built, step)) for _ in samples)
         for step in code_steps(built)
@@ -193,10 +210,11 @@ class _Reader:
         return stored.transpose(np.argsort(order))
 
 
-def _render(built: Built, template: str, context: Mapping[str, object]) -> str:
+def _render(built: Built, template: str, context: Mapping[str, object], suffix: str = "c") -> str:
     has_arena = bool(arena(built.graph, built.schedule).members)
     common = {
         "name": built.name,
+        "source": f"{built.name}.{suffix}",
         "arena": built.options.arena if has_arena else "",
         "hook": built.options.hook,
     }

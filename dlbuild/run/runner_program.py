@@ -1,16 +1,51 @@
 """A C program with one translation unit of ours and the model's tables, compiled and run here."""
 
+from __future__ import annotations
+
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from dlbuild.base.errors import UserError
+from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.target import Target
 from dlbuild.run.toolchain import resolve, run
 
 HOST_COMPILER = "cc"
 SECONDS = 1800
+
+
+class Runnable(Protocol):
+    """A program, wherever it runs."""
+
+    def run(self, sent: bytes) -> bytes:
+        """Run it on `sent` and return what it wrote."""
+
+
+class Maker(Protocol):
+    """Makes programs for one place to run them.
+
+    note: what the user should know if that is not the target.
+    """
+
+    @property
+    def note(self) -> str:
+        """A sentence, or nothing."""
+
+    def program(self, text: str, name: str, sources: Sequence[Path], work: Path) -> Runnable:
+        """Compile `text` and `sources` into the program `name` in the folder `work`.
+
+        Args:
+            text: C source; it may include what lies beside the first of `sources`.
+            name: of the program, without a suffix.
+            sources: further C files, objects or archives.
+            work: an existing folder.
+
+        Raises:
+            UserError: there is no such compiler, or it refuses.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +59,10 @@ class Compiler:
     flags: tuple[str, ...] = ()
     note: str = ""
 
+    def program(self, text: str, name: str, sources: Sequence[Path], work: Path) -> Program:
+        """See Maker."""
+        return compile_program(text, name, sources, self, work)
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -31,7 +70,7 @@ class Program:
 
     file: Path
 
-    def run(self, sent: bytes, arguments: Sequence[str]) -> bytes:
+    def run(self, sent: bytes) -> bytes:
         """Run it on `sent` and return what it wrote.
 
         Raises:
@@ -39,7 +78,7 @@ class Program:
         """
         source, result = self.file.with_suffix(".in"), self.file.with_suffix(".out")
         source.write_bytes(sent)
-        command = [str(self.file), str(source), str(result), *arguments]
+        command = [str(self.file), str(source), str(result)]
         try:
             done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)
         except subprocess.TimeoutExpired as fault:
@@ -99,7 +138,9 @@ def compile_program(
     main, made = work / f"{name}.c", work / name
     main.write_text(text, encoding="ascii")
     program = resolve(compiler.command)
-    given = [f"-I{sources[0].parent.resolve()}", str(main), *(str(s.resolve()) for s in sources)]
+    boards = builtin_folder() / "boards"
+    given = [f"-I{sources[0].parent.resolve()}", f"-I{boards}", str(main)]
+    given += [*(str(source.resolve()) for source in sources), str(boards / "host.c")]
     done = run([*program, "-std=c99", *compiler.flags, *given, "-o", str(made), "-lm"], work)
     if done.status != 0:
         raise UserError(

@@ -24,7 +24,7 @@ from dlbuild.run.runner import (
     run_model,
     writes_of,
 )
-from dlbuild.run.runner_program import Compiler, compile_program, compiler_for
+from dlbuild.run.runner_program import Maker, compiler_for
 from dlbuild.run.samples import Sample
 from dlbuild.run.verify_compare import Comparison, Tolerance, compare, limit_for
 
@@ -93,15 +93,15 @@ def verify(
     Raises:
         UserError: the C does not compile or run here, or two references disagree.
     """
-    compiler = compiler_for(built.target, checks.flags)
+    maker = compiler_for(built.target, checks.flags)
     model = Model(model_file, built.graph, weights, built.book)
     answer = _reference(model, built, samples, layers=checks.layers)
     with tempfile.TemporaryDirectory(prefix="dlbuild-verify-") as temporary:
         work = checks.work or Path(temporary)
-        runs = _runs(built, samples, compiler, checks.n_runs, work)
-        layers = _layers(built, answer, compiler, work) if checks.layers else {}
+        runs = _runs(built, samples, maker, checks.n_runs, work)
+        layers = _layers(built, answer, maker, work) if checks.layers else {}
     source = "expected outputs of the samples" if answer is None else answer.source
-    notes = [compiler.note, *(answer.notes if answer else ())]
+    notes = [maker.note, *(answer.notes if answer else ())]
     return Verdict(
         model=built.name,
         target=built.target.name,
@@ -129,20 +129,20 @@ def _reference(
 
 
 def _runs(
-    built: Built, samples: Sequence[Sample], compiler: Compiler, n_runs: int, work: Path
+    built: Built, samples: Sequence[Sample], maker: Maker, n_runs: int, work: Path
 ) -> tuple[tuple[Values, ...], ...]:
     tables = built.folder / f"{built.name}_weights.c"
-    program = compile_program(model_program(built), "run", [tables], compiler, work)
+    program = maker.program(model_program(built), "run", [tables], work)
     return run_model(built, program, [sample.inputs for sample in samples], n_runs)
 
 
 def _layers(
-    built: Built, answer: Reference | None, compiler: Compiler, work: Path
+    built: Built, answer: Reference | None, maker: Maker, work: Path
 ) -> dict[int, tuple[Values, ...]]:
     if answer is None:  # no kernel reads or writes anything
         return {}
     tables = built.folder / f"{built.name}_weights.c"
-    program = compile_program(layer_program(built), "layers", [tables], compiler, work)
+    program = maker.program(layer_program(built), "layers", [tables], work)
     return run_layers(built, program, answer.runs)
 
 

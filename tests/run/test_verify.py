@@ -204,5 +204,5 @@ def test_a_program_that_dies_is_reported(digits: Callable[..., Case]) -> None:
     with pytest.raises(UserError) as caught:
         case.verdict(Checks())
     assert str(caught.value) == (
-        "run: error: the generated C failed when run here: exit 3\n  digits_run returned 1"
+        "run: error: the generated C failed when run here: exit 2\n  digits_run says that it failed"
     )

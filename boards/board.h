@@ -1,0 +1,28 @@
+/* What a program that runs a model needs of a board, and what a board must have for it.
+ * The line protocol between the two and dlbuild is in docs/runner.md. */
+#ifndef DLB_BOARD_H
+#define DLB_BOARD_H
+
+#include <stdint.h>
+
+/* For the program. lines.c speaks the protocol over the port below; host.c uses files. */
+int board_program(void);                            /* the program; 0 = it went well */
+void board_read(void *to, uint32_t bytes);          /* the next bytes that dlbuild has to send */
+void board_write(const void *from, uint32_t bytes); /* the next bytes of the result */
+void board_fill(void *at, uint8_t byte, uint32_t bytes);
+void board_fail(const char *why);                   /* says why, and ends */
+
+/* From here on, what is measured counts for this region (up to 65535); 0 = nothing counts.
+ * mark.c lets the emulator's plugin count, clock.c takes board_time. */
+void board_mark(uint32_t region);
+
+void board_stack_paint(void);  /* fills the stack below the caller's frame */
+void board_stack_report(void); /* says how much of that was overwritten since */
+
+/* For the port: written once for a board. */
+int board_get(void);              /* waits for the next character of the console */
+void board_put(const char *text); /* prints text on the console */
+uint32_t board_time(void);        /* a free-running counter, for clock.c alone */
+void board_exit(int status);      /* ends; a board that cannot end stays here */
+
+#endif
