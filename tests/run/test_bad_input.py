@@ -91,7 +91,8 @@ def test_another_kind_of_file(tmp_path: Path) -> None:
         (
             "kws.onnx: error: this is not an ONNX file\n"
             "  why: its bytes are not a serialised onnx.ModelProto\n"
-            "  fix: export the model to ONNX (a .tflite, .pt or .h5 file has to be converted first)\n"
+            "  fix: export the model to ONNX (a .tflite, .pt or .h5 file has to be converted"
+            " first)\n"
         ),
     )
 
@@ -213,7 +214,8 @@ def test_data_outside_the_models_folder(tmp_path: Path) -> None:
         (
             "kws.onnx: tensor 'w': error: external data '../secret.bin' is outside the model's"
             " folder\n"
-            "  why: a model may name files in its own folder only, so that a build reads nothing else\n"
+            "  why: a model may name files in its own folder only, so that a build reads nothing"
+            " else\n"
             "  fix: put the data file beside the model and export with a relative location\n"
         ),
     )
