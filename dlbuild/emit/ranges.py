@@ -10,6 +10,7 @@ from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Fold, Loop
 from dlbuild.rulebook.range import range_of_dtype
 from dlbuild.rulebook.value import (
+    FIXED_LIMIT,
     Binary,
     Call,
     Cast,
@@ -151,6 +152,8 @@ class Ranges:
             case "round" | "floor" | "ceil" | "trunc":
                 low, high = ranges[0]
                 return (low, high) if low == -inf or float(low).is_integer() else full(kind)
+            case "scale_fixed":
+                return -FIXED_LIMIT, FIXED_LIMIT
             case "divide_round" if ranges[1][0] > 0:
                 low, high = ranges[0]
                 return min(low, 0), max(high, 0)

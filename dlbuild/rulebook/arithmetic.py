@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbuild.rulebook.value import Type
+from dlbuild.rulebook.value import FIXED_LIMIT, Type
 
 Array = NDArray[Any]  # Any: one of the compute types, known at run time only
 
@@ -100,12 +100,11 @@ def saturate(value: Array, low: Array, high: Array) -> Array:
 
 
 def scale_fixed(value: Array, multiplier: Array, shift: Array) -> Array:
-    """Return (value * multiplier + 2^(shift - 1)) >> shift, saturated to 32 bits."""
+    """Return (value * multiplier + 2^(shift - 1)) >> shift, limited to [-2^30, 2^30]."""
     wide = value.astype(np.int64) * multiplier.astype(np.int64)
     places = shift.astype(np.int64)
     rounded = (wide + (np.int64(1) << (places - 1))) >> places
-    limits = np.iinfo(np.int32)
-    return np.asarray(np.clip(rounded, limits.min, limits.max)).astype(np.int32)
+    return np.asarray(np.clip(rounded, -FIXED_LIMIT, FIXED_LIMIT)).astype(np.int32)
 
 
 def shift_round(value: Array, shift: Array) -> Array:

@@ -172,6 +172,9 @@ Expr = (
     | Lookup
 )
 
+FIXED_LIMIT = 1 << 30
+"""The greatest magnitude that `scale_fixed` gives."""
+
 FUNCTIONS: dict[str, int] = {
     # name: number of arguments. Meaning is numpy's function of the same name in the type of the
     # arguments, unless said here.
@@ -183,7 +186,7 @@ FUNCTIONS: dict[str, int] = {
     **dict.fromkeys(("min", "max"), 2),  # NaN if either is NaN, as in numpy
     "saturate": 3,  # value, low, high: float or integer value limited to [low, high]
     # value i32, multiplier i32, shift i32 (1..62): (value * multiplier + 2^(shift-1)) >> shift
-    # in 64 bits, one rounding, half up; the result saturates to 32 bits.
+    # in 64 bits, one rounding, half up; limited to +-FIXED_LIMIT, so that a zero point can be added.
     "scale_fixed": 3,
     # value i32, shift i32 (1..30): (value + 2^(shift-1)) >> shift, half up; no 64 bits needed as
     # long as the value is below 2^31 - 2^(shift-1).

@@ -1,8 +1,8 @@
-/* value * multiplier / 2^shift, rounded once, half up; shift is in 1..62. 32-bit limits hold. */
+/* value * multiplier / 2^shift, rounded once, half up, limited to +-2^30; shift is in 1..62. */
 static inline int32_t scale_fixed(int32_t value, int32_t multiplier, int32_t shift)
 {
     const int64_t product = (int64_t)value * multiplier; /* magnitude at most 2^62 */
     const int64_t scaled = (product + (INT64_C(1) << (shift - 1))) >> shift;
 
-    return (int32_t)saturate_i64(scaled, INT32_MIN, INT32_MAX);
+    return (int32_t)saturate_i64(scaled, -1073741824, 1073741824);
 }
