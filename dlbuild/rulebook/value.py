@@ -186,7 +186,7 @@ FUNCTIONS: dict[str, int] = {
     **dict.fromkeys(("min", "max"), 2),  # NaN if either is NaN, as in numpy
     "saturate": 3,  # value, low, high: float or integer value limited to [low, high]
     # value i32, multiplier i32, shift i32 (1..62): (value * multiplier + 2^(shift-1)) >> shift
-    # in 64 bits, one rounding, half up; limited to +-FIXED_LIMIT, so that a zero point can be added.
+    # in 64 bits, one rounding, half up; limited to +-FIXED_LIMIT: room for a zero point.
     "scale_fixed": 3,
     # value i32, shift i32 (1..30): (value + 2^(shift-1)) >> shift, half up; no 64 bits needed as
     # long as the value is below 2^31 - 2^(shift-1).
