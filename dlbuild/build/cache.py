@@ -114,6 +114,9 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         temporary.write_bytes(content)
         temporary.replace(path)
+    except OSError as error:
+        # That of a full disk does not say which file.
+        raise OSError(error.errno, error.strerror, path.as_posix()) from None
     finally:
         _remove(temporary)
 

@@ -13,7 +13,7 @@ from dlbuild.build.code import CodeDigests
 from dlbuild.build.job import Settings
 from dlbuild.build.recipe import Build, Recipe
 from dlbuild.build.stage import Stage
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Board, Options, Target
 
 Identify = Callable[[str], str]
 """From a command (`cc`) to the text that tells one version of it from another."""
@@ -66,7 +66,13 @@ class KeyMaker:
         }
         found |= {f"library {name}": _version(name) for name in stage.libraries}
         found |= {f"option {name}": _text(settings.options, name) for name in stage.options}
-        found |= {f"target {name}": _text(settings.target, name) for name in stage.target}
+        found |= {
+            f"target {name}": _text(settings.target, name)
+            for name in stage.target
+            if name != "board"
+        }
+        if "board" in stage.target and settings.target.board is not None:
+            found |= _board_parts(settings.target.board)
         found |= {
             f"setting {name}": _text(settings, name) for name in stage.model if name not in _PATHS
         }
@@ -81,7 +87,7 @@ class KeyMaker:
     @cached_property
     def folder_digests(self) -> Mapping[str, Mapping[str, str]]:
         """Digests of rules and templates; names say the pack by its number, never by its path."""
-        found: dict[str, dict[str, str]] = {"rules/ops": {}, "templates": {}}
+        found: dict[str, dict[str, str]] = {"rules/ops": {}, "templates": {}, "boards": {}}
         for number, folder in enumerate(self.recipe.folders, start=1):
             pack = "" if folder == builtin_folder() else f" of pack {number}"
             for kind, digests in found.items():
@@ -106,6 +112,17 @@ def files_under(folder: Path) -> list[Path]:
             part.startswith((".", "__pycache__")) for part in path.relative_to(folder).parts
         )
     )
+
+
+def _board_parts(board: Board) -> dict[str, str]:
+    """Name what a program is linked with by content: its files, and what they may include."""
+    found = {"target board flags": " ".join(board.ldflags)}
+    named = [Path(path) for path in (board.script, *board.sources) if path]
+    folders = dict.fromkeys(path.parent for path in named)
+    beside = [path for f in folders for path in sorted([*f.glob("*.h"), *f.glob("*.ld")])]
+    for number, path in enumerate(dict.fromkeys((*named, *beside)), start=1):
+        found[f"file {number} of the board, {path.name}"] = sha256(path.read_bytes())
+    return found
 
 
 def _text(owner: Settings | Target | Options, name: str) -> str:

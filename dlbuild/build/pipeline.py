@@ -130,9 +130,9 @@ def with_verify(*, layers: bool) -> Pipeline:
         ),
         makes=("verdict",),
         model=("source", "samples", "tolerance"),
-        target=("name", "features", "memories", "toolchain"),
+        target=("name", "features", "memories", "toolchain", "board", "runner"),
         options=_C_OPTIONS,
-        folders=("rules/ops", "templates"),
+        folders=("rules/ops", "templates", "boards"),
         libraries=("onnx", "onnxruntime", "numpy", "ml_dtypes", "jinja2", "pyyaml", "protobuf"),
         programs=("cc",),
     )

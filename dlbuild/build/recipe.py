@@ -108,7 +108,7 @@ def read_recipe(file: Path = Path(PROJECT_FILE), overrides: Sequence[str] = ()) 
     files = target_files((*packs, builtin_folder()))
     built_in = read_target_files(files, _cited)
     own = {
-        name: TargetTable(entries, key.source.name)
+        name: TargetTable(entries, key.source.name, Path(key.source.name).parent)
         for name, (key, entries) in found.targets.items()
     }
     book = TargetBook(own, built_in)

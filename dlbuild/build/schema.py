@@ -145,6 +145,14 @@ TOOLCHAIN = Record(
     )
 )
 
+BOARD = Record(
+    (
+        Key("script", _FILE, "Linker script."),
+        Key("sources", ListOf(_FILE), "C and assembler: start-up, console, marks."),
+        Key("ldflags", ListOf(Text()), "Flags after dlbuild's own when a program is linked."),
+    )
+)
+
 TARGET = Record(
     (
         Key("extends", Text(), "A built-in target, or another one of this file."),
@@ -188,7 +196,12 @@ TARGET = Record(
             "Cycles per MAC for each dtype.",
         ),
         Key("toolchain", TOOLCHAIN, "Commands that make objects."),
-        Key("runner", Text(), "Command that runs {elf} in {work}, for verify.", later=True),
+        Key("board", BOARD, "What a program needs to start there; see docs/runner.md."),
+        Key(
+            "runner",
+            Text(r".*\{elf\}.*", "a command with {elf} in it"),
+            "Command that runs {elf} in {work}, for verify and bench; see docs/runner.md.",
+        ),
         OPTIMIZE,
         REQUANTIZE,
         SCHEDULE,

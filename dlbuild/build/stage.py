@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Folder = Literal["rules/ops", "templates"]
+Folder = Literal["rules/ops", "templates", "boards"]
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,16 @@ from dlbuild.base.yamlsrc import (
     word,
 )
 from dlbuild.build.schema import OPTION_KEYS, TARGET
-from dlbuild.ir.target import Memory, Target, Toolchain
+from dlbuild.ir.target import Board, Memory, Target, Toolchain
 
 
 @dataclass(frozen=True)
 class TargetTable:
-    """One target as YAML says it. origin: the folder or file that has it."""
+    """One target as YAML says it. origin: the file that has it. folder: what paths start from."""
 
     entries: Table
     origin: str
+    folder: Path = Path()
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def read_target_files(
         if node is not None:
             owner = f"target '{path.stem}'"
             TARGET.check(node, owner)
-            found[path.stem] = TargetTable(table(node, owner), name_of(path))
+            found[path.stem] = TargetTable(table(node, owner), name_of(path), path.parent)
     return found
 
 
@@ -85,10 +86,11 @@ class TargetBook:
     def _resolve(
         self, name: str, path: tuple[tuple[str, bool], ...], *, is_own: bool
     ) -> ResolvedTarget:
-        entries = (self.own if is_own else self.built_in)[name].entries
+        said = (self.own if is_own else self.built_in)[name]
+        entries = said.entries
         parent = entries.get("extends")
         if parent is None:
-            return _apply(entries, ResolvedTarget(Target(name), {}))
+            return _apply(said, ResolvedTarget(Target(name), {}))
         wanted = word(parent, "'extends'")
         # A target of dlbuild.yaml may extend the built-in one of its own name.
         to_own = is_own and wanted != name and wanted in self.own
@@ -99,12 +101,12 @@ class TargetBook:
         if (wanted, to_own) in path:
             chain = " -> ".join((*(step for step, _ in path), wanted))
             raise parent.error(f"'extends' leads back: {chain}")
-        return _apply(entries, self._resolve(wanted, path, is_own=to_own))
+        return _apply(said, self._resolve(wanted, path, is_own=to_own))
 
 
-def _apply(entries: Table, base: ResolvedTarget) -> ResolvedTarget:
+def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:
     """Lay the keys of one table over what it extends."""
-    target = base.target
+    target, entries = base.target, said.entries
     options = {k: node for k, node in entries.values.items() if k in OPTION_KEYS}
     for key in entries:
         node = entries[key]
@@ -122,6 +124,11 @@ def _apply(entries: Table, base: ResolvedTarget) -> ResolvedTarget:
                 target = replace(target, cycles={d: merged[d] for d in sorted(merged)})
             case "toolchain":
                 target = replace(target, toolchain=_toolchain(table(node, key), target.toolchain))
+            case "board":
+                board = _board(table(node, key), target.board or Board(), said.folder)
+                target = replace(target, board=board)
+            case "runner":
+                target = replace(target, runner=word(node, key))
             case _:
                 pass  # options below; extends is done, summary is for people
     return ResolvedTarget(target, {**base.options, **options})
@@ -177,3 +184,25 @@ def _toolchain(entries: Table, base: Toolchain) -> Toolchain:
         size=words.get("size", base.size),
         cflags=(*base.cflags, *more),
     )
+
+
+def _board(entries: Table, base: Board, folder: Path) -> Board:
+    """Each key replaces that of the base; paths are relative to the file that names them."""
+    for key in entries:
+        node = entries[key]
+        match key:
+            case "script":
+                base = replace(base, script=_file(node, folder))
+            case "sources":
+                files = tuple(_file(item, folder) for item in items(node, key))
+                base = replace(base, sources=files)
+            case _:
+                base = replace(base, ldflags=_words(node))
+    return base
+
+
+def _file(node: Node, folder: Path) -> str:
+    path = folder / word(node, "a file")
+    if not path.is_file():
+        raise node.error(f"there is no file '{path.as_posix()}'")
+    return path.as_posix()

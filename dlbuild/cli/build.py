@@ -4,7 +4,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from dlbuild.__main__ import request_of
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
 from dlbuild.build.pipeline import PIPELINE
@@ -12,6 +11,7 @@ from dlbuild.build.snapshot import leave_snapshot
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import add_jobs, add_targets, selected, whole_recipe
+from dlbuild.cli.request import request_of
 from dlbuild.report.text import status_line
 from dlbuild.run.toolchain import identify
 

@@ -9,11 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
-from dlbuild.__main__ import request_of
 from dlbuild.base.errors import UserError
 from dlbuild.base.spelling import suggestion
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.cli.arguments import Parser, parser_of
+from dlbuild.cli.request import request_of
 from dlbuild.cli.verbs import VALUE_OPTIONS, VERBS, Verb, usage
 
 INTERNAL = 3
@@ -101,6 +101,10 @@ def _told(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, UserError):
         print(error, file=sys.stderr)
         return error.exit_code
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        # A full disk, a folder without permission: nothing that dlbuild could have known.
+        print(UserError(error.strerror, where=str(error.filename)), file=sys.stderr)
+        return 1
     trace = "".join(traceback.format_exception(error))
     if "--debug" in arguments:
         print(trace, end="", file=sys.stderr)

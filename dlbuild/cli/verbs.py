@@ -29,8 +29,8 @@ VERBS = {
     )
 }
 
-VALUE_OPTIONS = ("-C", "-B", "-D")
-"""Options of every verb that take a value, which is not the verb."""
+VALUE_OPTIONS = ("-C", "-B", "-D", "-j")
+"""Options that may stand before the verb and take a value, which is not the verb."""
 
 
 def usage() -> str:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 import dlbuild
-from dlbuild.__main__ import request_of
 from dlbuild.cli import main
+from dlbuild.cli.request import request_of
 from dlbuild.cli.verbs import VERBS
 
 RECIPE = """\
@@ -121,6 +121,26 @@ def test_a_build_that_fails_has_exit_code_1(capsys: pytest.CaptureFixture[str]) 
     code, error = failing(capsys, "build", "pc")
     assert code == 1
     assert error.startswith("kws.onnx: error: ")
+
+
+@pytest.mark.usefixtures("project")
+def test_what_the_disk_refuses_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("build").write_text("in the way")
+    assert failing(capsys, "build") == (
+        1,
+        (
+            "build/dlbuild: error: cannot write here: Not a directory\n"
+            "  fix: name another build folder with -B DIR\n"
+        ),
+    )
+
+
+def test_an_option_with_a_value_may_stand_before_the_verb(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert failing(capsys, "-j", "4", "bild")[1].startswith(
+        "dlbuild: error: there is no verb 'bild'"
+    )
 
 
 @pytest.mark.usefixtures("project")
