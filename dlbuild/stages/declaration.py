@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from dlbuild.emit.comments import block, filled
+from dlbuild.emit.comments import block, filled, wrapped
 from dlbuild.emit.ctypes import storage
+from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.plans import Schedule
 from dlbuild.stages.arena import CALLER, Places
 from dlbuild.stages.interface import Port
@@ -51,9 +52,23 @@ def parameters(model: Sources, schedule: Schedule) -> tuple[Argument, ...]:
 
 
 def declaration(model: Sources, schedule: Schedule) -> str:
-    """Return the prototype of `<m>_run`, without a semicolon."""
-    texts = [argument.text for argument in parameters(model, schedule)] or ["void"]
-    return filled(f"int {model.face.prefix}_run(", texts, ")")
+    """Return the prototype of `<m>_run`, without a semicolon.
+
+    An array whose length has too long a name for a line is declared as a pointer.
+    """
+    start = f"int {model.face.prefix}_run("
+    found = parameters(model, schedule)
+    texts = [a.text for a in found] or ["void"]
+    if len(start) + max(map(len, texts)) >= COLUMNS:
+        texts = [a.text.partition("[")[0].replace(f" {a.name}", f" *{a.name}") for a in found]
+    return filled(start, texts, ")")
+
+
+def assertion(name: str, condition: str) -> str:
+    """Return a declaration that does not compile unless the condition holds, in C99."""
+    bound = f"[({condition}) ? 1 : -1];"
+    line = f"typedef char {name}{bound}"
+    return line if len(line) <= COLUMNS else f"typedef char {name}\n    {bound}"
 
 
 def parameter_docs(model: Sources, schedule: Schedule) -> list[str]:
@@ -61,9 +76,12 @@ def parameter_docs(model: Sources, schedule: Schedule) -> list[str]:
     found = parameters(model, schedule)
     width = max((len(a.direction) for a in found), default=0)
     name_width = max((len(a.name) for a in found), default=0)
-    return [
-        f"@param{a.direction.ljust(width)} {a.name.ljust(name_width)}  {a.about}" for a in found
-    ]
+    lines: list[str] = []
+    for a in found:
+        head = f"@param{a.direction.ljust(width)} {a.name.ljust(name_width)}  "
+        first, *rest = wrapped(a.about, COLUMNS - len(" * ") - len(head))
+        lines += [f"{head}{first}", *(" " * len(head) + line for line in rest)]
+    return lines
 
 
 def accessors(model: Sources, schedule: Schedule) -> list[Accessor]:

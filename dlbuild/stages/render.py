@@ -10,6 +10,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.emit.comments import block, wrapped
 from dlbuild.emit.helpers import helper_text
 from dlbuild.emit.literals import COLUMNS, chunks
+from dlbuild.emit.names import identifier
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Schedule, TilePlan
 from dlbuild.ir.target import Options, Target
@@ -19,7 +20,13 @@ from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.value import Call, walk
 from dlbuild.stages.arena import CALLER, Arena, Member, Places, arena, lifetime_table
 from dlbuild.stages.body import body
-from dlbuild.stages.declaration import accessors, declaration, parameter_docs, parameters
+from dlbuild.stages.declaration import (
+    accessors,
+    assertion,
+    declaration,
+    parameter_docs,
+    parameters,
+)
 from dlbuild.stages.functions import functions, united
 from dlbuild.stages.interface import Port
 from dlbuild.stages.sources import (
@@ -139,7 +146,7 @@ def _code(model: Sources, schedule: Schedule, room: Arena) -> str:
         "arena_section": _section_attribute(section),
         "is_aligned": room.align_bytes > room.natural_align_bytes,
         "arena": room,
-        "memory_name": room.use.memory.lower(),
+        "checks": _checks(model, room),
         "memory_lines": _memory_lines(model, schedule, room),
         "helpers": [helper_text(model.environment, helper).rstrip("\n") for helper in helpers],
         "kernels": [
@@ -152,6 +159,19 @@ def _code(model: Sources, schedule: Schedule, room: Arena) -> str:
     }
     about = "arena, kernels and schedule"
     return model.render("net.c.j2", f"{face.prefix}.c", about, context)
+
+
+def _checks(model: Sources, room: Arena) -> list[str]:
+    """Return what keeps a C file from compiling if the arena is not as planned."""
+    face, use, checks = model.face, room.use, []
+    size = f"{face.macro}_ARENA_BYTES"
+    if room.members:
+        measured = "arena" if model.options.arena == "static" else f"{face.prefix}_arena_t"
+        checks.append(assertion("arena_has_its_size", f"sizeof({measured}) == {size}"))
+    if use.budget_bytes is not None:
+        name = f"arena_fits_{identifier(use.memory)}"
+        checks.append(assertion(name, f"{size} <= {use.budget_bytes}"))
+    return checks
 
 
 def _rounds(instance: Instance) -> bool:

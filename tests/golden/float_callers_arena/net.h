@@ -36,7 +36,11 @@ extern "C" {
 #define NET_MACS (2316)
 
 /** What a run returns. */
-enum { NET_OK = 0, NET_ABORTED = 1, NET_OVERFLOW = 2 };
+enum {
+    NET_OK = 0,      /**< the outputs are there */
+    NET_ABORTED = 1, /**< the hook asked for it */
+    NET_OVERFLOW = 2 /**< a result did not fit its buffer */
+};
 
 /** Working memory of one instance. Its content need not be kept between runs. */
 typedef union {
@@ -48,7 +52,7 @@ typedef union {
  *
  * @param[in] step  the step that has ended; net.c numbers them
  * @param[in] user  what net_run was given
- * @return 0 to go on; otherwise net_run returns NET_ABORTED
+ * @return 0 to go on, anything else to end the run
  */
 int net_hook(uint32_t step, void *user);
 

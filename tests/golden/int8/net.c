@@ -51,10 +51,9 @@ NET_ARENA_SECTION static NET_ALIGN(4) union {
     int8_t i8[256];
 } arena;
 
-/* Does not compile if the arena is not as planned. */
-typedef char net_arena_has_its_size[(sizeof(arena) == NET_ARENA_BYTES) ? 1 : -1];
-/* Does not compile if the arena exceeds the budget of sram. */
-typedef char net_arena_fits_sram[(NET_ARENA_BYTES <= 65536) ? 1 : -1];
+/* The build is refused if the arena is not as planned. */
+typedef char arena_has_its_size[(sizeof(arena) == NET_ARENA_BYTES) ? 1 : -1];
+typedef char arena_fits_sram[(NET_ARENA_BYTES <= 65536) ? 1 : -1];
 
 /* The greater of two. */
 static inline int32_t max_i32(int32_t a, int32_t b)

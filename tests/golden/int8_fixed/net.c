@@ -47,10 +47,9 @@ NET_ARENA_SECTION static NET_ALIGN(4) union {
     int8_t i8[256];
 } arena;
 
-/* Does not compile if the arena is not as planned. */
-typedef char net_arena_has_its_size[(sizeof(arena) == NET_ARENA_BYTES) ? 1 : -1];
-/* Does not compile if the arena exceeds the budget of sram. */
-typedef char net_arena_fits_sram[(NET_ARENA_BYTES <= 65536) ? 1 : -1];
+/* The build is refused if the arena is not as planned. */
+typedef char arena_has_its_size[(sizeof(arena) == NET_ARENA_BYTES) ? 1 : -1];
+typedef char arena_fits_sram[(NET_ARENA_BYTES <= 65536) ? 1 : -1];
 
 /* The greater of two. */
 static inline int32_t max_i32(int32_t a, int32_t b)
@@ -82,13 +81,13 @@ static inline int64_t saturate_i64(int64_t value, int64_t low, int64_t high)
     return value > high ? high : value;
 }
 
-/* value * multiplier / 2^shift, rounded once, half up; shift is in 1..62. 32-bit limits hold. */
+/* value * multiplier / 2^shift, rounded once, half up, limited to +-2^30; shift is in 1..62. */
 static inline int32_t scale_fixed(int32_t value, int32_t multiplier, int32_t shift)
 {
     const int64_t product = (int64_t)value * multiplier; /* magnitude at most 2^62 */
     const int64_t scaled = (product + (INT64_C(1) << (shift - 1))) >> shift;
 
-    return (int32_t)saturate_i64(scaled, INT32_MIN, INT32_MAX);
+    return (int32_t)saturate_i64(scaled, -1073741824, 1073741824);
 }
 
 /* Sum modulo 2^32. */
@@ -135,9 +134,8 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
                     }
                 }
                 const int32_t part = wrap_add_i32(acc, b[m]);
-                const int32_t part2 = scale_fixed(part, multiplier[m], shift[m]);
-                const int32_t part3 = saturate_i32(wrap_add_i32(part2, yz), -128, 127);
-                y[(o0 * 32) + (o1 * 4) + m] = (int8_t)max_i32(part3, x1);
+                const int32_t part2 = scale_fixed(part, multiplier[m], shift[m]) + yz;
+                y[(o0 * 32) + (o1 * 4) + m] = (int8_t)max_i32(saturate_i32(part2, -128, 127), x1);
             }
         }
     }
@@ -165,8 +163,7 @@ static void globalaveragepool2(const int8_t *restrict x, int8_t xz, int8_t yz, i
         for (int32_t s = 0; s < S; ++s) {
             acc += x[(s * 4) + c] - xz;
         }
-        const int32_t part = wrap_add_i32(scale_fixed(acc, multiplier, shift), yz);
-        y[c] = (int8_t)saturate_i32(part, -128, 127);
+        y[c] = (int8_t)saturate_i32(scale_fixed(acc, multiplier, shift) + yz, -128, 127);
     }
 }
 

@@ -36,7 +36,11 @@ extern "C" {
 #define NET_MACS (2304)
 
 /** What a run returns. */
-enum { NET_OK = 0, NET_ABORTED = 1, NET_OVERFLOW = 2 };
+enum {
+    NET_OK = 0,      /**< the outputs are there */
+    NET_ABORTED = 1, /**< the hook asked for it */
+    NET_OVERFLOW = 2 /**< a result did not fit its buffer */
+};
 
 /** x: real = (q - net_x_zero_point) * net_x_scale. */
 extern const float net_x_scale;
