@@ -1,5 +1,6 @@
 """Targets: built-in and pack files, those of dlbuild.yaml, and `extends` resolved."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -202,7 +203,8 @@ def _board(entries: Table, base: Board, folder: Path) -> Board:
 
 
 def _file(node: Node, folder: Path) -> str:
-    path = folder / word(node, "a file")
+    # Without `..`: folders are no links here, and the text is shown.
+    path = Path(os.path.normpath(folder / word(node, "a file")))
     if not path.is_file():
         raise node.error(f"there is no file '{path.as_posix()}'")
     return path.as_posix()

@@ -9,7 +9,7 @@ import yaml
 from dlbuild.build.recipe import Model, Recipe
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import whole_recipe
-from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.target import Board, Memory, Options, Target
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
@@ -83,6 +83,19 @@ def _target(target: Target) -> Plain:
             "size": target.toolchain.size,
             "cflags": list(target.toolchain.cflags),
         },
+        "board": _board(target.board),
+        "runner": target.runner,
+    }
+    return {key: value for key, value in content.items() if value}
+
+
+def _board(board: Board | None) -> Plain:
+    if board is None:
+        return None
+    content: dict[str, Plain] = {
+        "script": board.script,
+        "sources": list(board.sources),
+        "ldflags": list(board.ldflags),
     }
     return {key: value for key, value in content.items() if value}
 

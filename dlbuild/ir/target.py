@@ -32,8 +32,23 @@ class Toolchain:
 
 
 @dataclass(frozen=True, slots=True)
+class Board:
+    """What a program needs to start on a target: paths of a linker script and of C and assembler.
+
+    ldflags: libraries and more, after dlbuild's own.
+    """
+
+    script: str = ""
+    sources: tuple[str, ...] = ()
+    ldflags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
-    """One chip. `memories` are from near to far; `cycles` is cycles for each MAC by dtype."""
+    """One chip. `memories` are from near to far; `cycles` is cycles for each MAC by dtype.
+
+    board, runner: how a program is linked and run there; without a runner it runs on this machine.
+    """
 
     name: str
     memories: tuple[Memory, ...] = ()
@@ -43,6 +58,7 @@ class Target:
     stack_bytes: int | None = None
     clock_hz: int | None = None
     toolchain: Toolchain = Toolchain()
+    board: Board | None = None
     runner: str = ""
 
 

@@ -39,12 +39,15 @@ class Compiled:
 
 def flags(target: Target, options: Options) -> tuple[str, ...]:
     """Return the compiler's flags; the target's own come last, so that they win."""
+    return (*WARNINGS, "-Werror", *code_flags(target, options))
+
+
+def code_flags(target: Target, options: Options) -> tuple[str, ...]:
+    """Return those of the compiler's flags that say what code it makes."""
     level = "-O2" if options.optimize == "speed" else "-Os"
     return (
         "-std=c99",
         level,
-        *WARNINGS,
-        "-Werror",
         # A linker can drop what a firmware does not call.
         "-ffunction-sections",
         "-fdata-sections",

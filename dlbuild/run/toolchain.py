@@ -29,7 +29,15 @@ _AMBIENT = (
     "GCC_COLORS",
 )
 _VERSION_SUFFIX = re.compile(r"-\d+(\.\d+)*$")
-_PACKAGES = {"cc": "gcc", "ar": "binutils", "size": "binutils", "nm": "binutils"}
+_PACKAGES = {
+    "cc": "gcc",
+    "ar": "binutils",
+    "size": "binutils",
+    "nm": "binutils",
+    "objdump": "binutils",
+    "qemu-system-riscv32": "qemu-system-misc",
+    "qemu-system-riscv64": "qemu-system-misc",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +60,12 @@ def identify(command: str) -> str:
     return run([*resolve(command), "--version"], Path.cwd()).text
 
 
-def resolve(command: str) -> list[str]:
+def resolve(command: str, key: str = "toolchain") -> list[str]:
     """Return a command as absolute program and arguments.
+
+    Args:
+        command: the program, perhaps with arguments.
+        key: which key of a target names it.
 
     Raises:
         UserError: there is no such program; says what to install.
@@ -66,8 +78,8 @@ def resolve(command: str) -> list[str]:
     package = package_of(command.split(maxsplit=1)[0] if command.split() else command)
     raise UserError(
         f"there is no program '{command}'",
-        why="the target's toolchain names it",
-        fix=f"install it (Debian: apt-get install {package}), or name another in 'toolchain'",
+        why=f"the target's {key} names it",
+        fix=f"install it (Debian: apt-get install {package}), or name another in '{key}'",
     )
 
 

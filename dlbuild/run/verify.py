@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dlbuild.ir.weights import Array
+from dlbuild.run.board import BoardMaker
 from dlbuild.run.reference import Model, Reference, reference
 from dlbuild.run.runner import (
     Built,
@@ -93,7 +94,7 @@ def verify(
     Raises:
         UserError: the C does not compile or run here, or two references disagree.
     """
-    maker = compiler_for(built.target, checks.flags)
+    maker = _maker(built, checks)
     model = Model(model_file, built.graph, weights, built.book)
     answer = _reference(model, built, samples, layers=checks.layers)
     with tempfile.TemporaryDirectory(prefix="dlbuild-verify-") as temporary:
@@ -113,6 +114,12 @@ def verify(
         layers=_layer_comparisons(built, answer, layers, checks.tolerance),
         notes=tuple(note for note in notes if note),
     )
+
+
+def _maker(built: Built, checks: Checks) -> Maker:
+    if built.target.runner:
+        return BoardMaker(built.target, built.options)
+    return compiler_for(built.target, checks.flags)
 
 
 def _reference(
