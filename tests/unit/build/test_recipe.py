@@ -93,7 +93,7 @@ def test_a_target_keeps_what_it_does_not_override() -> None:
 
 def test_each_key_of_a_board_replaces_that_of_the_base() -> None:
     Path("own.ld").write_text("")
-    ours = target("{board: {extends: cortex-m3, board: {script: own.ld}, runner: flash {elf}}}")
+    ours = target("{board: {extends: cortex-m3, board: {script: own.ld}, runner: 'flash {elf}'}}")
     assert ours.board is not None
     assert ours.board.script == "own.ld"
     assert [Path(path).name for path in ours.board.sources] == [
