@@ -22,6 +22,12 @@
 #ifdef __FAST_MATH__
 #error "net rounds exactly as its model: no -ffast-math, or build it with 'requantize: fixed'"
 #endif
+/* One rounding for each operation: no product may be fused into a sum. */
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#endif
 
 /* A build may define these: attributes that say where functions and the arena lie. */
 #ifndef NET_CODE_SECTION
