@@ -170,8 +170,11 @@ def _may_share(
     tensor: str, output: Operand, instance: Instance, nest: Nest, orders: Orders
 ) -> bool:
     sources = {o.name: o for o in instance.operands if o.tensor == tensor and o.role == "input"}
-    bits, count = DTYPES[output.dtype].bits, prod(output.shape)
-    if any(DTYPES[o.dtype].bits != bits or prod(o.shape) < count for o in sources.values()):
+    count = prod(output.shape)
+    if any(
+        not _may_be_one_array(o.dtype, output.dtype) or prod(o.shape) < count
+        for o in sources.values()
+    ):
         return False
     writing = [i for i, s in enumerate(nest.steps) if _stores_of(s, nest, output.name)]
     reading = {name for name, access in nest.access.items() if access.operand in sources}
@@ -192,6 +195,16 @@ def _may_share(
         is_same_map(place(nest, nest.access[r], instance, orders), target)
         for r in set().union(*used)
     )
+
+
+def _may_be_one_array(read: str, written: str) -> bool:
+    """Say whether C lets a function read and write one array as these element types.
+
+    A compiler may take pointers to two types for two arrays, unless one is a character type
+    (C99, 6.5, paragraph 7).
+    """
+    same_bits = DTYPES[read].bits == DTYPES[written].bits
+    return read == written or (same_bits and bool({read, written} & {"int8", "uint8"}))
 
 
 def _stores_of(step: Loop, nest: Nest, operand: str) -> list[str]:

@@ -132,7 +132,16 @@ def test_an_operand_in_another_order_is_not_shared() -> None:
 def test_elements_of_another_size_are_not_shared() -> None:
     at = Access("x", (4,), axes("i0"))
     assert in_place(pointwise((4,), {"x": at}, f32("x"), {"x": "int8"}), {}) == ()
-    assert in_place(pointwise((4,), {"x": at}, f32("x"), {"x": "int32"}), {}) == (("X", "Y"),)
+
+
+def test_types_that_a_compiler_may_take_for_two_arrays_are_not_shared() -> None:
+    at = Access("x", (4,), axes("i0"))
+    floats = {"x": "int32"}
+    bytes_ = {"x": "int8", "y": "uint8"}
+    truths = {"x": "int8", "y": "bool"}
+    assert in_place(pointwise((4,), {"x": at}, f32("x"), floats), {}) == ()
+    assert in_place(pointwise((4,), {"x": at}, f32("x"), bytes_), {}) == (("X", "Y"),)
+    assert in_place(pointwise((4,), {"x": at}, f32("x"), truths), {}) == (("X", "Y"),)
 
 
 def test_a_broadcast_operand_is_not_shared() -> None:
