@@ -1,6 +1,7 @@
 /* A plugin for QEMU that counts instructions between marks, and which bytes of memory are written
  * there. It prints lines of the protocol of docs/runner.md among those of the program:
  *
+ *     dlb unit instructions                    at the start
  *     dlb count REGION INSTRUCTIONS [CORE]     at the mark that ends a region
  *     dlb wrote ADDRESS BYTES                  at the end, with the argument mem=1
  *
@@ -215,6 +216,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(plugin_id id,
         fprintf(stderr, "counter: more than %d cores\n", CORES);
         return -1;
     }
+    printf("dlb unit instructions\n");
+    fflush(stdout);
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
     qemu_plugin_register_atexit_cb(id, on_end, NULL);
     return 0;

@@ -66,6 +66,7 @@ int main(int argc, char **argv)
     if (input == NULL || output == NULL) {
         board_fail("the input or the output file cannot be opened");
     }
+    printf("dlb unit ns\n");
     const int status = board_program();
     return (fclose(output) == 0) ? status : 2;
 }

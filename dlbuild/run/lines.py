@@ -49,11 +49,13 @@ class Range:
 class Said:
     """What a program said.
 
-    content: the bytes that it gave back. counts: in the order of their marks. stacks: bytes of
-    stack that each run overwrote. written: what runs wrote. other: lines that are not dlbuild's.
+    content: the bytes that it gave back. unit: of the counts. counts: in the order of their marks.
+    stacks: bytes of stack that each run overwrote. written: what runs wrote. other: lines that are
+    not dlbuild's.
     """
 
     content: bytearray = field(default_factory=bytearray)
+    unit: str = "ticks"
     counts: list[Count] = field(default_factory=list)
     stacks: list[int] = field(default_factory=list)
     written: list[Range] = field(default_factory=list)
@@ -88,7 +90,9 @@ def converse(command: str, work: Path, sent: bytes, where: str) -> Said:
     answers = _Answers(process.stdin, sent)
     try:
         for line in process.stdout:
-            _take(line.decode("ascii", errors="replace").strip(), said, answers)
+            asked = take(line.decode("ascii", errors="replace").strip(), said)
+            if asked:
+                answers.send(asked)
         status = process.wait()
     finally:
         is_late = not clock.is_alive()
@@ -157,24 +161,30 @@ def _close(stream: IO[bytes]) -> None:
         stream.close()
 
 
+_HEX = re.compile("([0-9a-f]{2})*")
 _NUMBERS = re.compile(r"(0x[0-9a-f]+|[0-9]+)( (0x[0-9a-f]+|[0-9]+))*")
 
 
-def _take(line: str, said: Said, answers: _Answers) -> None:
-    """Read one line."""
+def take(line: str, said: Said) -> int:
+    """Read one line, without its end; return how many bytes it asks for."""
     start, _, rest = line.partition(" ")
     word, _, text = rest.partition(" ")
     if start != "dlb":
         said.other.append(line)
-        return
+        return 0
     numbers = [int(n, 0) for n in text.split()] if _NUMBERS.fullmatch(text) else []
+    if word == "send" and numbers and numbers[0] > 0:
+        return numbers[0]
+    if not (_note(word, numbers, said) or _say(word, text, said)):
+        said.fault = said.fault or f"it said a line that is not of the protocol: {line[:60]}"
+    return 0
+
+
+def _note(word: str, numbers: Sequence[int], said: Said) -> bool:
+    """Take a line of numbers; return whether it is one."""
     match word, numbers:
-        case "ready" | "unit", _:
+        case "ready", [1]:
             pass
-        case "send", [count]:
-            answers.send(count)
-        case "data", _ if re.fullmatch("([0-9a-f]{2})*", text):
-            said.content += bytes.fromhex(text)
         case "count", [region, value, *core]:
             said.counts.append(Count(region, value, *core[:1]))
         case "stack", [size_bytes]:
@@ -184,10 +194,23 @@ def _take(line: str, said: Said, answers: _Answers) -> None:
         case "done", [status]:
             said.is_done = status == 0
             said.fault = said.fault or (f"it ended with {status}" if status else "")
-        case "fail", _:
+        case _:
+            return False
+    return True
+
+
+def _say(word: str, text: str, said: Said) -> bool:
+    """Take a line of text; return whether it is one."""
+    match word:
+        case "unit":
+            said.unit = text
+        case "data" if _HEX.fullmatch(text):
+            said.content += bytes.fromhex(text)
+        case "fail":
             said.fault = said.fault or text or "it says no reason"
         case _:
-            said.fault = said.fault or f"it said a line that is not of the protocol: {line[:60]}"
+            return False
+    return True
 
 
 def _require_success(said: Said, status: int, where: str, *, is_late: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.target import Target
+from dlbuild.run.lines import Said, take
 from dlbuild.run.toolchain import resolve, run
 
 HOST_COMPILER = "cc"
@@ -71,14 +72,22 @@ class Program:
     file: Path
 
     def run(self, sent: bytes) -> bytes:
-        """Run it on `sent` and return what it wrote.
+        """Run it on `sent` and return what it wrote."""
+        return bytes(self.listen(sent).content)
+
+    def listen(self, sent: bytes, under: Sequence[str] = ()) -> Said:
+        """Run it on `sent`.
+
+        Args:
+            sent: what it reads.
+            under: a command that runs it, such as valgrind.
 
         Raises:
             UserError: it failed, or took too long.
         """
         source, result = self.file.with_suffix(".in"), self.file.with_suffix(".out")
         source.write_bytes(sent)
-        command = [str(self.file), str(source), str(result)]
+        command = [*under, str(self.file), str(source), str(result)]
         try:
             done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)
         except subprocess.TimeoutExpired as fault:
@@ -91,10 +100,12 @@ class Program:
                 where=self._name,
                 details=done.stderr.decode(errors="replace").splitlines()[:20],
             )
-        content = result.read_bytes()
+        said = Said(bytearray(result.read_bytes()), is_done=True)
+        for line in done.stdout.decode(errors="replace").splitlines():
+            take(line, said)
         source.unlink()
         result.unlink()
-        return content
+        return said
 
     @property
     def _name(self) -> str:

@@ -1,0 +1,72 @@
+"""`dlbuild bench`: what a run of each model costs on its target."""
+
+import argparse
+import json
+from dataclasses import asdict
+
+from dlbuild.build.engine import Engine, path_of
+from dlbuild.build.fastpath import STATE_FOLDER
+from dlbuild.build.recipe import Build
+from dlbuild.build.sizes import decode_sizes
+from dlbuild.build.steps.book import book_of
+from dlbuild.cli.arguments import Parser
+from dlbuild.cli.build import build_all
+from dlbuild.cli.project import add_jobs, add_targets
+from dlbuild.ir import codec, weights
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.report.figures import figures_text
+from dlbuild.run.bench import Bench, Figures, bench
+from dlbuild.run.runner import Built
+from dlbuild.run.samples import samples_of
+
+
+def arguments(parser: Parser) -> None:
+    """Add its options."""
+    add_targets(parser)
+    add_jobs(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Build what is out of date, then measure and print the figures of each build."""
+    engine = build_all(given, quiet=True)
+    found = []
+    for one in engine.keys.recipe.builds:
+        found.append(figures_of(engine, one))
+        if not given.json:
+            print("\n".join(figures_text(found[-1])), flush=True)
+    if given.json:
+        print(json.dumps([_row(figures) for figures in found], indent=2))
+    return 1 if any(figures.faults for figures in found) else 0
+
+
+def _row(figures: Figures) -> dict[str, object]:
+    fields = asdict(figures)
+    return {**fields, "content": figures.content.hex(), "faults": list(figures.faults)}
+
+
+def figures_of(engine: Engine, one: Build) -> Figures:
+    """Measure one build with its first sample."""
+    recipe = engine.keys.recipe
+    model, folder = recipe.models[one.model], path_of(engine.out, one, "header").parent
+    graph = codec.decode(engine.content(one, "graph"), Graph)
+    built = Built(
+        one.model,
+        graph,
+        codec.decode(engine.content(one, "profile"), Profile),
+        codec.decode(engine.content(one, "schedule"), Schedule),
+        book_of(recipe.folders),
+        recipe.targets[one.target],
+        one.options,
+        folder,
+    )
+    asked = Bench(
+        built,
+        weights.decode(engine.content(one, "weights")),
+        codec.decode(engine.content(one, "tiles"), TilePlan),
+        path_of(engine.out, one, "archive"),
+        decode_sizes(engine.content(one, "size")).stack_bytes,
+        engine.out / STATE_FOLDER,
+    )
+    return bench(asked, samples_of(model.samples, graph)[0].inputs)

@@ -1,0 +1,228 @@
+"""What a run of a model costs on its target: instructions or time, stack, and RAM written."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlbuild.base.errors import UserError
+from dlbuild.ir.plans import TilePlan
+from dlbuild.ir.weights import Array
+from dlbuild.run.board import BoardMaker
+from dlbuild.run.callgrind import instructions
+from dlbuild.run.compile import code_flags
+from dlbuild.run.counter import counter
+from dlbuild.run.elf import Symbol, symbols
+from dlbuild.run.lines import Range, Said
+from dlbuild.run.runner import Built, Values, code_steps, model_program, run_input
+from dlbuild.run.runner_program import Compiler, Program
+from dlbuild.stages.render import render
+from dlbuild.stages.tables import tables
+
+N_RUNS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """One step that calls a function. cost: in the unit of the figures."""
+
+    step: int
+    kernel: str
+    macs: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Bytes that a run wrote, each counted once, by where they lie.
+
+    elsewhere: neither arena, outputs nor stack. where: symbols or addresses of those.
+    """
+
+    arena: int
+    outputs: int
+    stack: int
+    elsewhere: int = 0
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was measured of one model on one target.
+
+    unit: of cost, `instructions`, `ns`, or what the board says. cost: of one whole run.
+    is_repeatable: all runs cost the same. steps: each with a mark between, so that their sum is a
+    little more than a run's cost.
+    stack_bytes: overwritten by a run; None if the target does not say. stack_limit: what
+    `dlbuild size` says.
+    written: None if it was not observed.
+    content: the outputs, as the program gave them back.
+    """
+
+    model: str
+    target: str
+    unit: str
+    cost: int
+    is_repeatable: bool
+    macs: int
+    steps: tuple[StepCost, ...]
+    stack_bytes: int | None
+    stack_limit: int | None
+    arena_bytes: int
+    written: Written | None
+    content: bytes = b""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What must not be: more stack than was said, bytes written elsewhere."""
+        found = []
+        used, limit = self.stack_bytes, self.stack_limit
+        if used is not None and limit is not None and used > limit:
+            found.append(f"a run used {used:,} B of stack, 'dlbuild size' says {limit:,} B")
+        if self.written is not None and self.written.elsewhere:
+            found.append(
+                f"a run wrote {self.written.elsewhere:,} B outside arena, outputs and stack:"
+                f" {', '.join(self.written.where)}"
+            )
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is to be measured.
+
+    weights: the model's constants. archive: the objects as they were built.
+    stack_limit: what their call graph says.
+    state: a folder where the plugin is kept.
+    """
+
+    built: Built
+    weights: Mapping[str, Array]
+    tiles: TilePlan
+    archive: Path
+    stack_limit: int | None
+    state: Path
+
+
+def bench(asked: Bench, sample: Values) -> Figures:
+    """Measure a run of a model, as its archive has it, and each of its steps.
+
+    Raises:
+        UserError: a program cannot be made or run.
+    """
+    with tempfile.TemporaryDirectory(prefix="dlbuild-bench-") as work:
+        folder = Path(work)
+        if asked.built.target.runner:
+            return _on_board(asked, sample, folder)
+        return _on_host(asked, sample, folder)
+
+
+def _on_board(asked: Bench, sample: Values, work: Path) -> Figures:
+    built = asked.built
+    maker = BoardMaker(built.target, built.options)
+    count = counter(asked.state) if "{count}" in built.target.runner else ()
+    program = maker.program(model_program(built, is_linked=True), "run", [asked.archive], work)
+    said = program.converse(run_input(built, [sample], N_RUNS), count)
+    hooked, texts = _hooked(asked, work)
+    stepped = maker.program(model_program(hooked), "steps", [texts], work)
+    steps = stepped.converse(run_input(built, [sample], 1), count)
+    written = _written(symbols(program.file), said.written) if count else None
+    return _figures(asked, said, steps, written)
+
+
+def _on_host(asked: Bench, sample: Values, work: Path) -> Figures:
+    built = asked.built
+    tool = built.target.toolchain
+    maker = Compiler(tool.cc, code_flags(built.target, built.options))
+    program = maker.program(model_program(built, is_linked=True), "run", [asked.archive], work)
+    said = _listen(program, built, run_input(built, [sample], N_RUNS), work)
+    hooked, texts = _hooked(asked, work)
+    stepped = maker.program(model_program(hooked), "steps", [texts], work)
+    steps = _listen(stepped, built, run_input(built, [sample], 1), work)
+    return _figures(asked, said, steps, None)
+
+
+def _listen(program: Program, built: Built, sent: bytes, work: Path) -> Said:
+    """Count instructions if valgrind is there, else take the time."""
+    return instructions(program, built.name, sent, work) or program.listen(sent)
+
+
+def _hooked(asked: Bench, work: Path) -> tuple[Built, Path]:
+    """Return the same plan with a hook between its steps, and the file of its tables."""
+    plain = asked.built
+    built = replace(plain, options=replace(plain.options, hook=True), folder=work / "hooked")
+    built.folder.mkdir()
+    fixed = (built.book, built.target, built.options, built.name)
+    texts = render(built.graph, built.profile, asked.tiles, built.schedule, *fixed)
+    for name, text in texts.items():
+        (built.folder / name).write_text(text, encoding="ascii")
+    for name, content in tables(built.graph, asked.weights, built.profile, *fixed).items():
+        (built.folder / name).write_bytes(content)
+    return built, built.folder / f"{built.name}_weights.c"
+
+
+def _figures(asked: Bench, said: Said, steps: Said, written: Written | None) -> Figures:
+    built = asked.built
+    costs = [count.value for count in said.counts if count.core == 0]
+    if not costs:
+        raise UserError(
+            "the program was run, but nothing was counted",
+            where=f"{built.name}@{built.target.name}",
+            fix="let board_mark of its board say 'dlb count'; see docs/runner.md",
+        )
+    kernels = [(step, built.profile.kernel[step.kernel]) for step in code_steps(built)]
+    parts = [count.value for count in steps.counts if count.core == 0]
+    return Figures(
+        model=built.name,
+        target=built.target.name,
+        unit=said.unit,
+        cost=min(costs),
+        is_repeatable=len(set(costs)) == 1,
+        macs=sum(kernel.macs for kernel in built.profile.kernels),
+        steps=tuple(
+            StepCost(step.number, step.kernel, kernel.macs, cost)
+            for (step, kernel), cost in zip(kernels, parts, strict=False)
+        ),
+        stack_bytes=max(said.stacks, default=None),
+        stack_limit=asked.stack_limit,
+        arena_bytes=sum(use.height_bytes for use in built.schedule.memories),
+        written=written,
+        content=bytes(said.content[: len(said.content) // N_RUNS]),
+    )
+
+
+def _written(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
+    """Say where the bytes lie that a run wrote."""
+    # The arena is the model's, or the program's for the model; so are the outputs.
+    arenas = [one for one in names if one.name in {"arena", "dlb_arena"}]
+    outputs = [one for one in names if one.name.startswith("dlb_") and one not in arenas]
+    at = {one.name: one.address for one in names}
+    stacks = [Range(at[_STACK[0]], at[_STACK[1]] - at[_STACK[0]])]
+    known = [_overlap(ranges, places) for places in (arenas, outputs, stacks)]
+    total = sum(one.size_bytes for one in ranges)
+    outside = [one for one in ranges if not _overlap([one], [*arenas, *outputs, *stacks])]
+    elsewhere = total - sum(known)
+    where = tuple(dict.fromkeys(_cited(one, names) for one in outside)) if elsewhere else ()
+    return Written(*known, elsewhere, where)
+
+
+_STACK = ("board_stack_limit", "board_stack_end")
+
+
+def _overlap(ranges: Sequence[Range], places: Sequence[Symbol | Range]) -> int:
+    return sum(
+        max(0, min(one.end, place.end) - max(one.address, place.address))
+        for one in ranges
+        for place in places
+    )
+
+
+def _cited(one: Range, names: Sequence[Symbol]) -> str:
+    """Name the symbol in which a range begins, or else behind which it lies."""
+    before = [name for name in names if name.address <= one.address]
+    nearest = max(before, key=lambda name: name.address, default=None)
+    if nearest is None:
+        return f"{one.address:#010x}"
+    if one.address < nearest.end:
+        return f"in {nearest.name}"
+    return f"{one.address - nearest.end} B behind {nearest.name}"
