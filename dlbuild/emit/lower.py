@@ -269,9 +269,12 @@ def _renamed(nest: Lowered, old: str, new: str) -> Lowered:
 
 
 def _joint_name(outer: str, inner: str, nest: Lowered) -> str:
-    """Return a name for two axes in one: o of o0 and o1, hw of h and w."""
+    """Return a name for two axes in one: o of o0 and o1, ohw of oh and ow, kwc of kw and c."""
     stems = [re.sub(r"\d+$", "", axis) for axis in (outer, inner)]
-    name = stems[0] if stems[0] == stems[1] else stems[0] + stems[1]
+    shared = next(
+        (n for n, (a, b) in enumerate(zip(*stems, strict=False)) if a != b), min(map(len, stems))
+    )
+    name = stems[0] + stems[1][shared:]
     taken = {*nest.extent, *nest.access} - {outer, inner}
     return inner if name in {*taken, *variables_of(nest.steps)} else name
 

@@ -11,7 +11,7 @@ from dlbuild.base.yamlsrc import Node, Scalar
 from dlbuild.rulebook.expr import VALUE_WORDS, calls_in, names_in, parse, parse_map
 from dlbuild.rulebook.names import Names, names_of
 from dlbuild.rulebook.pack import FUNCTIONS, ExpressionError
-from dlbuild.rulebook.rule import NEST_TEMPLATE, ConstantSpec, OpRule, StepSpec, TableSpec
+from dlbuild.rulebook.rule import NEST_TEMPLATE, SPACE, ConstantSpec, OpRule, StepSpec, TableSpec
 from dlbuild.rulebook.source import fault
 
 _LOWER = re.compile(r"[a-z][a-z0-9_]*")
@@ -37,6 +37,7 @@ def check_rule(rule: OpRule) -> Names:
     names = names_of(rule)
     _check_bindings(rule)
     _check_clashes(rule, names)
+    _check_spatial(rule, names)
     _check_sizes(rule, names)
     _check_maps(rule, names)
     for layout in (rule.layout, *(variant.layout for variant in rule.variants)):
@@ -267,6 +268,19 @@ def _check_local(name: str, known: frozenset[str], names: Names, place: Scalar) 
     _check_form(name, _LOWER, "a variable", place)
     if name in known or any(re.fullmatch(rf"{axis}\d+", name) for axis in names.packs):
         raise place.error(f"'{name}' is known already", fix="choose another name")
+
+
+def _check_spatial(rule: OpRule, names: Names) -> None:
+    """Refuse `spatial` of what is no pack of axes, or whose axes would have another's name."""
+    for pack in rule.spatial:
+        if pack not in names.packs:
+            raise rule.text.error(
+                f"'spatial' lists '{pack}', which is no pack of axes",
+                fix=suggestion(pack, sorted(names.packs)) or f"write '{pack}...' in 'domain'",
+            )
+        for axis in (f"{pack}{letter}" for letter in SPACE):
+            if axis in names.tensors | names.axes | names.accesses:
+                raise rule.text.error(f"'{axis}' is an axis of '{pack}' already")
 
 
 def _check_layout(rule: OpRule, layout: Mapping[str, tuple[str, ...]]) -> None:

@@ -82,7 +82,7 @@ def _axes(
     for spec in specs:
         extents = _extents(spec, names)
         if spec.is_pack:
-            group = tuple(f"{spec.name}{j}" for j in range(len(extents)))
+            group = spec.members(len(extents))
             axes[spec.name] = tuple(Index.axis(axis) for axis in group)
         else:
             group = (spec.name,)

@@ -29,7 +29,18 @@ from dlbuild.rulebook.source import entries, expression, words
 KEYS = (
     *("op", "domain_name", "since", "replaces", "extends", "summary", "source"),
     *("inputs", "outputs", "attributes", "let", "require", "for_each", "domain"),
-    *("reduce", "view", "tables", "read", "write", "outside", "constants", "steps", "chain"),
+    *(
+        "reduce",
+        "spatial",
+        "view",
+        "tables",
+        "read",
+        "write",
+        "outside",
+        "constants",
+        "steps",
+        "chain",
+    ),
     *("layout", "role", "template", "variants"),
 )
 """The keys of a rule in the order in which rules/ keeps them."""
@@ -71,8 +82,9 @@ def read_rule(document: Table, file: str, folder: int, number: int) -> OpRule:
         attributes=_attributes(get("attributes")),
         lets=_expressions(get("let"), "let"),
         requires=_requires(get("require")),
-        domain_axes=_axes(get("domain"), "domain"),
-        reduce_axes=_axes(get("reduce"), "reduce"),
+        domain_axes=_axes(document, "domain"),
+        reduce_axes=_axes(document, "reduce"),
+        spatial=words(get("spatial"), "spatial"),
         views=_expressions(get("view"), "view"),
         reads=_maps(get("read"), "read"),
         writes=_maps(get("write"), "write"),
@@ -215,10 +227,13 @@ def _requires(node: Node | None) -> tuple[Requirement, ...]:
     return tuple(found)
 
 
-def _axes(node: Node | None, owner: str) -> tuple[Axis, ...]:
+def _axes(document: Table, owner: str) -> tuple[Axis, ...]:
+    spatial = words(document.get("spatial"), "spatial")
+    axes = _expressions(document.get(owner), owner)
+    stems = {name: name.removesuffix("...") for name in axes}
     return tuple(
-        Axis(name.removesuffix("..."), name.endswith("..."), extent)
-        for name, extent in _expressions(node, owner).items()
+        Axis(stems[name], name.endswith("..."), extent, stems[name] in spatial)
+        for name, extent in axes.items()
     )
 
 

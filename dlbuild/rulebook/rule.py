@@ -51,13 +51,24 @@ class Requirement:
     because: str
 
 
+SPACE = "dhw"
+"""Depth, height and width, in the order of the axes of a tensor."""
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A loop axis, or as many as its extent has members."""
+    """A loop axis, or as many as its extent has members: depth, height, width if `is_spatial`."""
 
     name: str
     is_pack: bool
     extent: Scalar
+    is_spatial: bool = False
+
+    def members(self, count: int) -> tuple[str, ...]:
+        """Return the axes of a pack: o0, o1, ..., or oh, ow if they are height and width."""
+        if self.is_spatial and count <= len(SPACE):
+            return tuple(f"{self.name}{letter}" for letter in SPACE[len(SPACE) - count :])
+        return tuple(f"{self.name}{j}" for j in range(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +138,7 @@ class OpRule:
     """One operator's rule. `file` is the file's name, behind its pack's.
 
     since: the first and the last opset it is for, inclusive; None = no end.
+    spatial: the packs whose axes are depth, height and width, as many of the last as there are.
     reads: `*` stands for every input that has no map of its own.
     outside: `skip` or a value expression.
     """
@@ -148,6 +160,7 @@ class OpRule:
     requires: tuple[Requirement, ...]
     domain_axes: tuple[Axis, ...]
     reduce_axes: tuple[Axis, ...]
+    spatial: tuple[str, ...]
     views: Mapping[str, Scalar]
     reads: Mapping[str, MapSpec]
     writes: Mapping[str, MapSpec]

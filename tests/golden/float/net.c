@@ -78,24 +78,24 @@ NET_CODE_SECTION
 static void conv1(const float *restrict x, const float *restrict w, const float *restrict b,
                   float *restrict y)
 {
-    enum { O0 = 8, O1 = 8, M = 4, K0 = 3, K1 = 3 };
+    enum { OH = 8, OW = 8, M = 4, KH = 3, KW = 3 };
 
-    for (int32_t o0 = 0; o0 < O0; ++o0) {
-        const int32_t k0_first = max_i32(1 - o0, 0);
-        const int32_t k0_end = min_i32(9 - o0, K0);
-        for (int32_t o1 = 0; o1 < O1; ++o1) {
-            const int32_t k1_first = max_i32(1 - o1, 0);
-            const int32_t k1_end = min_i32(9 - o1, K1);
+    for (int32_t oh = 0; oh < OH; ++oh) {
+        const int32_t kh_first = max_i32(1 - oh, 0);
+        const int32_t kh_end = min_i32(9 - oh, KH);
+        for (int32_t ow = 0; ow < OW; ++ow) {
+            const int32_t kw_first = max_i32(1 - ow, 0);
+            const int32_t kw_end = min_i32(9 - ow, KW);
             for (int32_t m = 0; m < M; ++m) {
                 float acc = 0.0F;
-                for (int32_t k0 = k0_first; k0 < k0_end; ++k0) {
-                    const int32_t x_at = ((o0 + k0 - 1) * 8) + o1 - 1;
-                    const int32_t w_at = (m * 9) + (k0 * 3);
-                    for (int32_t k1 = k1_first; k1 < k1_end; ++k1) {
-                        acc += x[x_at + k1] * w[w_at + k1];
+                for (int32_t kh = kh_first; kh < kh_end; ++kh) {
+                    const int32_t x_at = ((oh + kh - 1) * 8) + ow - 1;
+                    const int32_t w_at = (m * 9) + (kh * 3);
+                    for (int32_t kw = kw_first; kw < kw_end; ++kw) {
+                        acc += x[x_at + kw] * w[w_at + kw];
                     }
                 }
-                y[(o0 * 32) + (o1 * 4) + m] = max_f32(acc + b[m], 0.0F);
+                y[(oh * 32) + (ow * 4) + m] = max_f32(acc + b[m], 0.0F);
             }
         }
     }
@@ -110,12 +110,12 @@ static void conv1(const float *restrict x, const float *restrict w, const float 
 NET_CODE_SECTION
 static void globalaveragepool2(const float *restrict x, float *restrict y)
 {
-    enum { C = 4, S = 64 };
+    enum { C = 4, SHW = 64 };
 
     for (int32_t c = 0; c < C; ++c) {
         float acc = 0.0F;
-        for (int32_t s = 0; s < S; ++s) {
-            acc += x[(s * 4) + c];
+        for (int32_t shw = 0; shw < SHW; ++shw) {
+            acc += x[(shw * 4) + c];
         }
         y[c] = acc / 64.0F;
     }

@@ -107,26 +107,26 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
                   const int32_t *restrict b, const float *restrict scale, int8_t x1,
                   int8_t *restrict y)
 {
-    enum { O0 = 8, O1 = 8, M = 4, K0 = 3, K1 = 3 };
+    enum { OH = 8, OW = 8, M = 4, KH = 3, KW = 3 };
 
-    for (int32_t o0 = 0; o0 < O0; ++o0) {
-        const int32_t k0_first = max_i32(1 - o0, 0);
-        const int32_t k0_end = min_i32(9 - o0, K0);
-        for (int32_t o1 = 0; o1 < O1; ++o1) {
-            const int32_t k1_first = max_i32(1 - o1, 0);
-            const int32_t k1_end = min_i32(9 - o1, K1);
+    for (int32_t oh = 0; oh < OH; ++oh) {
+        const int32_t kh_first = max_i32(1 - oh, 0);
+        const int32_t kh_end = min_i32(9 - oh, KH);
+        for (int32_t ow = 0; ow < OW; ++ow) {
+            const int32_t kw_first = max_i32(1 - ow, 0);
+            const int32_t kw_end = min_i32(9 - ow, KW);
             for (int32_t m = 0; m < M; ++m) {
                 int32_t acc = 0;
-                for (int32_t k0 = k0_first; k0 < k0_end; ++k0) {
-                    const int32_t x_at = ((o0 + k0 - 1) * 8) + o1 - 1;
-                    const int32_t w_at = (m * 9) + (k0 * 3);
-                    for (int32_t k1 = k1_first; k1 < k1_end; ++k1) {
-                        acc += (x[x_at + k1] - xz) * w[w_at + k1];
+                for (int32_t kh = kh_first; kh < kh_end; ++kh) {
+                    const int32_t x_at = ((oh + kh - 1) * 8) + ow - 1;
+                    const int32_t w_at = (m * 9) + (kh * 3);
+                    for (int32_t kw = kw_first; kw < kw_end; ++kw) {
+                        acc += (x[x_at + kw] - xz) * w[w_at + kw];
                     }
                 }
                 const float part = rintf((float)wrap_add_i32(acc, b[m]) * scale[m]);
                 const int32_t part2 = (int32_t)saturate_f32(part + (float)yz, -128.0F, 127.0F);
-                y[(o0 * 32) + (o1 * 4) + m] = (int8_t)max_i32(part2, x1);
+                y[(oh * 32) + (ow * 4) + m] = (int8_t)max_i32(part2, x1);
             }
         }
     }
@@ -147,12 +147,12 @@ NET_CODE_SECTION
 static void globalaveragepool2(const int8_t *restrict x, float xs, int8_t xz, float ys, int8_t yz,
                                int8_t *restrict y)
 {
-    enum { C = 4, S = 64 };
+    enum { C = 4, SHW = 64 };
 
     for (int32_t c = 0; c < C; ++c) {
         int32_t acc = 0;
-        for (int32_t s = 0; s < S; ++s) {
-            acc += x[(s * 4) + c] - xz;
+        for (int32_t shw = 0; shw < SHW; ++shw) {
+            acc += x[(shw * 4) + c] - xz;
         }
         const float part = rintf((((float)acc * xs) / 64.0F) / ys) + (float)yz;
         y[c] = (int8_t)saturate_f32(part, -128.0F, 127.0F);

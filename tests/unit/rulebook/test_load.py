@@ -454,3 +454,20 @@ def test_the_built_in_rules_load() -> None:
     book = load_rules([ROOT])
     assert len(book.rules) > 100
     assert book.rules_for("com.microsoft", "QGemm")[0].name == "matmul_q.yaml#QGemm"
+
+
+def test_only_a_pack_of_axes_can_be_spatial(load: Loader) -> None:
+    text = changed("read:", "spatial: [j]\nread:")
+    assert error_of(load, text) == (
+        "base/rules/ops/ops.yaml:1:1: error: 'spatial' lists 'j', which is no pack of axes\n"
+        "  1 | op: Add\n"
+        "    | ^\n"
+        "  fix: use one of: i"
+    )
+
+
+def test_a_spatial_axis_cannot_have_the_name_of_another(load: Loader) -> None:
+    text = changed("read:", "spatial: [i]\nread:").replace("b: {shape", "iw: {shape")
+    assert error_of(load, text.replace("a + b", "a + iw")) == (
+        "base/rules/ops/ops.yaml:1:1: error: 'iw' is an axis of 'i' already\n  1 | op: Add\n    | ^"
+    )

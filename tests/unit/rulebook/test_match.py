@@ -422,8 +422,22 @@ def test_an_output_that_is_not_asked_for_is_not_computed(
 def test_a_condition_that_always_holds_is_left_out(builtin: RuleBook, graph: MakeGraph) -> None:
     node = op("AveragePool", "x", kernel_shape=(2,), strides=(2,), pads=(1, 1))
     found = match(node, graph(node, {"x": "float32 1x1x5", "y": "float32 1x1x3"}), builtin)
-    place = Index.axis("o0") * 2 + Index.axis("k0")
+    place = Index.axis("ow") * 2 + Index.axis("kw")
     assert found.nests[0].steps[0].when == (Condition(">=", place, Index.of(1)),)
+
+
+def test_spatial_axes_are_called_depth_height_and_width(
+    builtin: RuleBook, graph: MakeGraph
+) -> None:
+    def domain(space: str) -> tuple[str, ...]:
+        node = op("MaxPool", "x", kernel_shape=(1,) * (space.count("x") + 1))
+        shape = f"float32 1x1x{space}"
+        return match(node, graph(node, {"x": shape, "y": shape}), builtin).nests[0].domain
+
+    assert domain("5") == ("n", "c", "ow")
+    assert domain("5x6") == ("n", "c", "oh", "ow")
+    assert domain("5x6x7") == ("n", "c", "od", "oh", "ow")
+    assert domain("5x6x7x8") == ("n", "c", "o0", "o1", "o2", "o3")
 
 
 def test_numbers_of_a_table_are_worked_out_for_each_axis(load: Loader, graph: MakeGraph) -> None:
