@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dlbuild.rulebook.index import Index
+from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.value import Expr, Type
 
 Size = int | float | str | bool | tuple["Size", ...]
@@ -110,7 +110,11 @@ class Loop:
 
 @dataclass(frozen=True)
 class Nest:
-    """One loop nest: the domain's axes, then the steps for each of its points."""
+    """One loop nest: the domain's axes, then the steps for each of its points.
+
+    given: numbers that maps use like axes but that the caller passes, each with its range (both
+    ends included). count: the given number of turns of a loop, where it is not the extent.
+    """
 
     domain: tuple[str, ...]
     reduce: tuple[str, ...]
@@ -118,6 +122,8 @@ class Nest:
     access: Mapping[str, Access]
     steps: tuple[Loop, ...]
     tables: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    given: Mapping[str, Bound] = field(default_factory=dict)
+    count: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
