@@ -116,7 +116,7 @@ def files_under(folder: Path) -> list[Path]:
 
 def _board_parts(board: Board) -> dict[str, str]:
     """Name what a program is linked with by content: its files, and what they may include."""
-    found = {"target board flags": " ".join(board.ldflags)}
+    found = {"target board.ldflags": canonical_json(list(board.ldflags)).decode()}
     named = [Path(path) for path in (board.script, *board.sources) if path]
     folders = dict.fromkeys(path.parent for path in named)
     beside = [path for f in folders for path in sorted([*f.glob("*.h"), *f.glob("*.ld")])]

@@ -88,8 +88,8 @@ PIPELINE = Pipeline(
             f"{_STEPS}.size",
             reads=("object", "weights_object", "call_graph"),
             makes=("size",),
-            target=("name", "memories", "toolchain", "stack_bytes"),
-            programs=("size",),
+            target=("name", "memories", "toolchain", "stack_bytes", "board"),
+            programs=("cc", "size"),
         ),
         Stage(
             "archive",

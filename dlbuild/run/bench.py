@@ -191,30 +191,44 @@ def _figures(asked: Bench, said: Said, steps: Said, written: Written | None) -> 
     )
 
 
+_STACK = ("board_stack_limit", "board_stack_end")
+
+Place = Symbol | Range
+
+
 def _written(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
     """Say where the bytes lie that a run wrote."""
     # The arena is the model's, or the program's for the model; so are the outputs.
     arenas = [one for one in names if one.name in {"arena", "dlb_arena"}]
     outputs = [one for one in names if one.name.startswith("dlb_") and one not in arenas]
     at = {one.name: one.address for one in names}
-    stacks = [Range(at[_STACK[0]], at[_STACK[1]] - at[_STACK[0]])]
-    known = [_overlap(ranges, places) for places in (arenas, outputs, stacks)]
-    total = sum(one.size_bytes for one in ranges)
-    outside = [one for one in ranges if not _overlap([one], [*arenas, *outputs, *stacks])]
-    elsewhere = total - sum(known)
-    where = tuple(dict.fromkeys(_cited(one, names) for one in outside)) if elsewhere else ()
-    return Written(*known, elsewhere, where)
+    stack = Range(at[_STACK[0]], at[_STACK[1]] - at[_STACK[0]])
+    rest = list(ranges)
+    places: list[Place] = [*arenas, *outputs, stack]
+    for place in places:
+        rest = [part for one in rest for part in _without(one, place)]
+    return Written(
+        arena=_overlap(ranges, arenas),
+        outputs=_overlap(ranges, outputs),
+        stack=_overlap(ranges, [stack]),
+        elsewhere=sum(one.size_bytes for one in rest),
+        where=tuple(dict.fromkeys(_cited(one, names) for one in rest)),
+    )
 
 
-_STACK = ("board_stack_limit", "board_stack_end")
-
-
-def _overlap(ranges: Sequence[Range], places: Sequence[Symbol | Range]) -> int:
+def _overlap(ranges: Sequence[Range], places: Sequence[Place]) -> int:
     return sum(
         max(0, min(one.end, place.end) - max(one.address, place.address))
         for one in ranges
         for place in places
     )
+
+
+def _without(one: Range, place: Place) -> list[Range]:
+    """Return what is left of a range outside a place."""
+    before = Range(one.address, min(one.end, place.address) - one.address)
+    behind = Range(max(one.address, place.end), one.end - max(one.address, place.end))
+    return [part for part in (before, behind) if part.size_bytes > 0]
 
 
 def _cited(one: Range, names: Sequence[Symbol]) -> str:

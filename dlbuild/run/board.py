@@ -10,6 +10,7 @@ from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.target import Board, Options, Target
 from dlbuild.run.compile import code_flags
 from dlbuild.run.lines import Said, converse
+from dlbuild.run.link import link_flags
 from dlbuild.run.toolchain import resolve, run
 
 _LINKER_LINES = 30
@@ -78,22 +79,6 @@ class BoardMaker:
         if done.status != 0 or not made.is_file():
             raise _refusal(target, done.text)
         return BoardProgram(made, target.runner)
-
-
-def link_flags(board: Board) -> list[str]:
-    """Return how a program is linked: the board's script, no start-up but its own, and libgcc."""
-    script = [f"-T{Path(board.script).resolve()}"] if board.script else []
-    bare = ["-nostdlib"] if board.script else []
-    folders = dict.fromkeys(Path(path).resolve().parent for path in (board.script,) if path)
-    return [
-        *bare,
-        *script,
-        *(f"-L{folder}" for folder in folders),
-        "-Wl,--gc-sections",
-        # Variables and code of a program that runs from the start lie where the script says.
-        *(["-Wl,--no-warn-rwx-segments"] if board.script else []),
-        *("-Wl,--start-group", *board.ldflags, *(["-lgcc"] if bare else []), "-Wl,--end-group"),
-    ]
 
 
 def _refusal(target: Target, text: str) -> UserError:

@@ -25,22 +25,27 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class _Function:
+class Function:
+    """Bytes of stack of one function, and what it calls."""
+
     size_bytes: int
     calls: tuple[str, ...]
 
 
-def worst_stack(call_graph: str, function: str) -> Stack | None:
-    """Return the worst case of `function`, None if the call graph does not have it.
+def worst_stack(
+    call_graph: str, function: str, others: Mapping[str, Function] | None = None
+) -> Stack | None:
+    """Return the worst case of `function`, None if nobody knows it.
 
     Args:
-        call_graph: text of a `.ci` file of `-fcallgraph-info=su`.
+        call_graph: text of a `.ci` file of `-fcallgraph-info=su`; may be empty.
         function: where to begin.
+        others: functions that the call graph does not have.
 
     Raises:
         UserError: a function calls itself, or has a stack without bound.
     """
-    functions = _functions(call_graph)
+    functions = {**(others or {}), **_functions(call_graph)}
     if function not in functions:
         return None
     size_bytes, path = _deepest(functions, function, ())
@@ -49,11 +54,11 @@ def worst_stack(call_graph: str, function: str) -> Stack | None:
     return Stack(size_bytes, path, unknown)
 
 
-def _functions(call_graph: str) -> Mapping[str, _Function]:
+def _functions(call_graph: str) -> Mapping[str, Function]:
     calls: dict[str, dict[str, None]] = {}
     for source, called in _EDGE.findall(call_graph):
         calls.setdefault(_plain(source), {})[_plain(called)] = None
-    found: dict[str, _Function] = {}
+    found: dict[str, Function] = {}
     for title, label in _NODE.findall(call_graph):
         stack = _STACK.search(label)
         if stack is None:
@@ -63,7 +68,7 @@ def _functions(call_graph: str) -> Mapping[str, _Function]:
                 f"function '{_plain(title)}' has a stack without bound",
                 why="its compiler reports a dynamic allocation",
             )
-        found[_plain(title)] = _Function(int(stack[1]), tuple(calls.get(_plain(title), ())))
+        found[_plain(title)] = Function(int(stack[1]), tuple(calls.get(_plain(title), ())))
     return found
 
 
@@ -73,7 +78,7 @@ def _plain(title: str) -> str:
 
 
 def _deepest(
-    functions: Mapping[str, _Function], name: str, above: tuple[str, ...]
+    functions: Mapping[str, Function], name: str, above: tuple[str, ...]
 ) -> tuple[int, tuple[str, ...]]:
     if name in above:
         raise UserError(f"function '{name}' calls itself", details=(" -> ".join((*above, name)),))
@@ -84,7 +89,7 @@ def _deepest(
     return functions[name].size_bytes + size_bytes, (name, *path)
 
 
-def _reached(functions: Mapping[str, _Function], start: str) -> set[str]:
+def _reached(functions: Mapping[str, Function], start: str) -> set[str]:
     reached: set[str] = set()
     waiting = [start]
     while waiting:

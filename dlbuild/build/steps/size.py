@@ -9,6 +9,7 @@ from dlbuild.build.sizes import Sizes, encode_sizes
 from dlbuild.ir.target import Target
 from dlbuild.run.size import sizes_of, total
 from dlbuild.run.stack import Stack, worst_stack
+from dlbuild.run.stack_code import code_functions
 
 
 def run(job: Job) -> Mapping[str, bytes]:
@@ -19,7 +20,7 @@ def run(job: Job) -> Mapping[str, bytes]:
         f"{name}_weights.o": job.inputs["weights_object"],
     }
     whole = total(list(sizes_of(objects, target).values()))
-    stack = worst_stack(job.inputs["call_graph"].decode(), f"{name}_run")
+    stack = _stack(f"{name}_run", objects, job.inputs["call_graph"].decode(), target)
     if stack is not None:
         _check_stack(name, target, stack)
     sizes = Sizes(
@@ -31,6 +32,16 @@ def run(job: Job) -> Mapping[str, bytes]:
         stack_bytes=stack.size_bytes if stack else None,
     )
     return {"size": encode_sizes(sizes)}
+
+
+def _stack(
+    start: str, objects: Mapping[str, bytes], call_graph: str, target: Target
+) -> Stack | None:
+    """Follow the compiler's call graph; what it does not know is read from the machine code."""
+    stack = worst_stack(call_graph, start)
+    if stack is not None and not stack.unknown:
+        return stack
+    return worst_stack(call_graph, start, code_functions(objects, start, target))
 
 
 def _check_stack(name: str, target: Target, stack: Stack) -> None:
