@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from dlbuild.emit.ctypes import COMPUTE, LIMITS, STORAGE, number
+from dlbuild.emit.ctypes import COMPUTE, LIMITS, STORAGE, is_encoded, is_packed, number
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.ranges import Ranges, is_within
 from dlbuild.rulebook.index import Index
@@ -80,6 +80,25 @@ class ValueText:
             return operand
         return f"{operand}[{self.address(access)}]"
 
+    def loaded(self, access: str) -> str:
+        """Return the value of the element that an access addresses, as C."""
+        dtype, operand = self.dtype[access], self.operand[access]
+        if is_packed(dtype):
+            if operand in self.by_value:
+                return f"{dtype}_value({operand})"
+            return f"load_{dtype}({operand}, {self.address(access)})"
+        element = self.element(access)
+        return f"{dtype}_to_f32({element})" if is_encoded(dtype) else element
+
+    def storing(self, access: str) -> tuple[str, str]:
+        """Return what stands before and after the value in a statement that stores an element."""
+        dtype = self.dtype[access]
+        if is_packed(dtype):
+            return f"store_{dtype}({self.operand[access]}, {self.address(access)}, ", ");"
+        if is_encoded(dtype):
+            return f"{self.element(access)} = f32_to_{dtype}(", ");"
+        return f"{self.element(access)} = ", ";"
+
     def address(self, access: str) -> str:
         """Return the address of an access as C."""
         if access in self.starts:
@@ -94,7 +113,7 @@ class ValueText:
                 code = number(value, kind)
                 return Text(code, UNARY if code.startswith(("-", "(")) else PRIMARY)
             case Read(access, _):
-                return Text(self.values.get(access) or self.element(access))
+                return Text(self.values.get(access) or self.loaded(access))
             case Local(name, _):
                 return Text(self.names.get(name, name))
             case Position(index, kind):
@@ -241,7 +260,7 @@ class ValueText:
 
         kind: the compute type of `dtype`; a narrower store keeps the low bits.
         """
-        target = STORAGE[dtype]
+        target = COMPUTE[kind] if is_packed(dtype) or is_encoded(dtype) else STORAGE[dtype]
         real = value.value if isinstance(value, Cast) and value.type == kind == "i32" else value
         is_real = real.type in ("f32", "f64") and kind == "i32"
         if is_real and is_within(self.ranges.of(real), LIMITS["i32"]):

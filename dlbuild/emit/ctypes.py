@@ -7,8 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from dlbuild.base.errors import UserError
+from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.value import Type
+
+BYTE_BITS = 8
 
 STORAGE: Final[dict[str, str]] = {
     "bool": "bool",
@@ -16,8 +18,12 @@ STORAGE: Final[dict[str, str]] = {
     **{f"uint{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
     "float32": "float",
     "float64": "double",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+    **dict.fromkeys((d.name for d in DTYPES.values() if d.bits < BYTE_BITS), "uint8_t"),
+    **dict.fromkeys((name for name in DTYPES if name.startswith("float8")), "uint8_t"),
 }
-"""The C type of one stored element, by element type."""
+"""The C type of one stored unit, by element type: an element, or a byte of several."""
 
 COMPUTE: Final[dict[Type, str]] = {
     "bool": "bool",
@@ -40,19 +46,24 @@ LIMITS: Final[dict[Type, tuple[int, int]]] = {
 """What the integer compute types hold."""
 
 
-def storage(dtype: str, tensor: str) -> str:
-    """Return the C type in which elements of `dtype` are stored.
+def is_packed(dtype: str) -> bool:
+    """Tell whether several elements lie in a byte; `load_` and `store_` helpers reach them."""
+    return DTYPES[dtype].bits < BYTE_BITS
 
-    Raises:
-        UserError: the element type cannot be printed yet; names it and the tensor.
-    """
-    if dtype in STORAGE:
-        return STORAGE[dtype]
-    raise UserError(
-        f"tensor '{tensor}' has elements of type {dtype}, which generated C cannot hold yet",
-        why="kernels read and write bool, the integers of 8 to 64 bits, float32 and float64",
-        fix="convert the model to one of these types",
-    )
+
+def is_encoded(dtype: str) -> bool:
+    """Tell whether an element has no C type of its own; helpers convert it from and to float."""
+    return DTYPES[dtype].kind == "float" and dtype not in ("float32", "float64")
+
+
+def units(dtype: str, count: int) -> int:
+    """Return how many stored units `count` elements take."""
+    return DTYPES[dtype].size_bytes(count) if is_packed(dtype) else count
+
+
+def storage(dtype: str) -> str:
+    """Return the C type in which elements of `dtype` are stored."""
+    return STORAGE[dtype]
 
 
 def number(value: float, kind: Type) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
 from dlbuild.emit.ctext import ValueText
@@ -91,14 +92,24 @@ class Fitter:
         return lines
 
     def place(self, depth: int, access: str, lines: list[Line]) -> str:
-        """Return the element that an access addresses; a long address is named in `lines`."""
+        """Return the value that an access addresses; a long address is named in `lines`."""
+        with self._short_address(depth, access, lines):
+            return self._values.loaded(access)
+
+    def target(self, depth: int, access: str, lines: list[Line]) -> tuple[str, str]:
+        """Return what is before and after a value that is stored; a long address is named."""
+        with self._short_address(depth, access, lines):
+            return self._values.storing(access)
+
+    @contextmanager
+    def _short_address(self, depth: int, access: str, lines: list[Line]) -> Iterator[None]:
         text = self._values.element(access)
         if len(text) + INDENT * depth <= COLUMNS // 2 or access in self._values.starts:
-            return text
+            yield
+            return
         lines += self._address(depth, access)
-        text = self._values.element(access)
+        yield
         del self._values.starts[access]
-        return text
 
     def sum(self, depth: int, name: str, code: str) -> list[Line]:
         """Return the declaration of an int32_t that is a sum, in as many parts as fit."""

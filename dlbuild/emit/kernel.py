@@ -75,9 +75,6 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         restrict: operands that provably overlap with no other.
         constants: operands in the weight table; of one number they are passed by value.
         environment: where templates are.
-
-    Raises:
-        UserError: an element type has no C yet.
     """
     operands = {o.name: o for o in instance.operands}
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
@@ -87,7 +84,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
     words = set(re.findall(r"\w+", "\n".join(line.text for body in bodies for line in body)))
     parameters = tuple(
-        Parameter(o.name, storage(o.dtype, o.tensor), o.name in by_value, o.role != "output")
+        Parameter(o.name, storage(o.dtype), o.name in by_value, o.role != "output")
         for o in instance.operands
         if names[o.name] in words or not instance.nests
     )
@@ -112,12 +109,9 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
 def _nests(
     instance: Instance, operands: Mapping[str, Operand], orders: Orders, in_table: frozenset[str]
 ) -> list[Lowered]:
-    """Return the nests that do something, lowered; each element type they use has its C."""
+    """Return the nests that do something, lowered."""
     nests = [lower(nest, operands, orders, in_table) for nest in instance.nests]
-    found = [n for n in nests if n.steps and all(n.extent[a] for a in n.domain)]
-    for operand in dict.fromkeys(a.operand for n in found for a in n.access.values()):
-        storage(operands[operand].dtype, operands[operand].tensor)
-    return found
+    return [n for n in nests if n.steps and all(n.extent[a] for a in n.domain)]
 
 
 def _c_name(name: str) -> str:

@@ -195,8 +195,8 @@ class _Step:
             def stored(expr: Expr, dtype: str = dtype) -> str:
                 return values.stored(expr, dtype, COMPUTE_TYPE[dtype])
 
-            target = fitter.place(depth, store.access, lines)
-            lines += fitter.statement(depth, f"{target} = ", store.value, stored, ";")
+            head, tail = fitter.target(depth, store.access, lines)
+            lines += fitter.statement(depth, head, store.value, stored, tail)
         values.values.clear()
         return lines
 

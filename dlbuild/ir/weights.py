@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.dtype import DTYPES
 
 Array = npt.NDArray[np.generic]
 
 MAGIC = b"dlbuild weights 1\n"
 ALIGN_BYTES = 16
+BYTE_BITS = 8
 
 # The names that ml_dtypes gives to the types which numpy does not have.
 NARROW: dict[str, str] = {
@@ -98,6 +100,39 @@ def decode(content: bytes) -> dict[str, Array]:
         array = np.frombuffer(part, dtype=dtype).reshape(entry["shape"])
         found[entry["name"]] = array.astype(array.dtype.newbyteorder("="), copy=False)
     return found
+
+
+def stored(array: Array, dtype: str) -> Array:
+    """Return elements as memory holds them: numbers, or the bits of what has no C type.
+
+    Elements narrower than a byte lie several in a byte, the first in the low bits (ONNX).
+    """
+    bits = DTYPES[dtype].bits
+    if bits < BYTE_BITS:
+        per_byte = BYTE_BITS // bits
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+        padded = np.append(flat, np.zeros(-len(flat) % per_byte, np.uint8)).reshape(-1, per_byte)
+        shifts = np.arange(per_byte, dtype=np.uint8) * bits
+        return np.asarray(np.bitwise_or.reduce(padded << shifts, axis=1).astype(np.uint8))
+    if DTYPES[dtype].kind == "float" and dtype not in {"float32", "float64"}:
+        return np.ascontiguousarray(array).view(f"u{bits // BYTE_BITS}")
+    return array
+
+
+def loaded(content: bytes, dtype: str, count: int) -> Array:
+    """Return `count` elements from the bytes that hold them in memory."""
+    bits = DTYPES[dtype].bits
+    if bits >= BYTE_BITS:
+        return np.frombuffer(content, numpy_dtype(dtype))
+    shifts = np.arange(0, BYTE_BITS, bits, dtype=np.uint8)
+    parts = (np.frombuffer(content, np.uint8)[:, None] >> shifts) & ((1 << bits) - 1)
+    flat = parts.reshape(-1)[:count].astype(np.uint8)
+    if DTYPES[dtype].kind == "int":
+        sign = 1 << (bits - 1)
+        return ((flat ^ sign).astype(np.int8) - np.int8(sign)).astype(numpy_dtype(dtype))
+    if DTYPES[dtype].kind == "uint":
+        return flat.astype(numpy_dtype(dtype))
+    return flat.view(numpy_dtype(dtype))
 
 
 def little_endian(array: Array) -> Array:

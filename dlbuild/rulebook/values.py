@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import isinf
 
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook import expr as text_expr
@@ -304,10 +305,11 @@ def _saturated(value: Typed, dtype: str) -> Typed:
     if not dtype:
         raise ExpressionError("saturate() is for the value of an output")
     type_ = COMPUTE_TYPE[dtype]
-    if type_ in FLOATS:
+    bounds = limits(dtype)
+    if type_ in FLOATS and isinf(bounds[1]):
         return value
     expr = finish(value)
-    low, high = (to_type(Known(bound), expr.type) for bound in limits(dtype))
+    low, high = (to_type(Known(bound), expr.type) for bound in bounds)
     return Call("saturate", (expr, low, high), expr.type)
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dlbuild.emit.ctypes import storage
+from dlbuild.emit.ctypes import storage, units
+from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, Tensor
 from dlbuild.ir.plans import Profile, Schedule, Step
 from dlbuild.ir.target import Options, Target
-from dlbuild.ir.weights import Array, numpy_dtype
+from dlbuild.ir.weights import Array, dtype_name, loaded, stored
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.run.runner_program import Runnable
 from dlbuild.stages.arena import CALLER, Places, arena
@@ -184,7 +185,8 @@ def run_layers(
 def memory_bytes(built: Built, tensor: str, array: Array) -> bytes:
     """Return an array's bytes as they lie in the target's memory."""
     order = built.profile.order_of.get(tensor, ())
-    return np.ascontiguousarray(array.transpose(order) if order else array).tobytes()
+    ordered = np.ascontiguousarray(array.transpose(order) if order else array)
+    return stored(ordered, dtype_name(array)).tobytes()
 
 
 class _Reader:
@@ -199,9 +201,8 @@ class _Reader:
         return {name: self._tensor(self._built.graph.tensor[name]) for name in names}
 
     def _tensor(self, tensor: Tensor) -> Array:
-        dtype = numpy_dtype(tensor.dtype)
-        last = self._at + tensor.count * dtype.itemsize
-        flat = np.frombuffer(self._content[self._at : last], dtype)
+        last = self._at + _size_bytes(tensor)
+        flat = loaded(self._content[self._at : last], tensor.dtype, tensor.count)
         self._at = last
         order = self._built.profile.order_of.get(tensor.name, ())
         if not order:
@@ -237,8 +238,8 @@ def _port(built: Built, port: Port) -> dict[str, object]:
 
 
 def _variable(port: Port, prefix: str) -> _Variable:
-    ctype = storage(port.tensor.dtype, port.tensor.name)
-    return _Variable(prefix + port.name, ctype, port.tensor.count)
+    ctype = storage(port.tensor.dtype)
+    return _Variable(prefix + port.name, ctype, units(port.tensor.dtype, port.tensor.count))
 
 
 def _place(built: Built, name: str) -> _Place:
@@ -246,4 +247,4 @@ def _place(built: Built, name: str) -> _Place:
 
 
 def _size_bytes(tensor: Tensor) -> int:
-    return tensor.count * numpy_dtype(tensor.dtype).itemsize
+    return DTYPES[tensor.dtype].size_bytes(tensor.count)

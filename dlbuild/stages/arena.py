@@ -64,7 +64,7 @@ def arena(graph: Graph, schedule: Schedule) -> Arena:
     """Return the arena of a schedule; it has no members if no tensor lies in it."""
     (use,) = schedule.memories
     resident = [b for b in schedule.buffers if b.memory != CALLER]
-    ctypes = {storage(graph.tensor[b.tensor].dtype, b.tensor) for b in resident}
+    ctypes = {storage(graph.tensor[b.tensor].dtype) for b in resident}
     natural = max((_SIZE[c] for c in ctypes), default=1)
     size_bytes = -(-use.height_bytes // natural) * natural
     members = tuple(
@@ -88,7 +88,7 @@ class Places:
     def element(self, tensor: str) -> str:
         """Return the expression of a tensor's first element."""
         buffer = self._schedule.buffer[tensor]
-        ctype = storage(self._graph.tensor[tensor].dtype, tensor)
+        ctype = storage(self._graph.tensor[tensor].dtype)
         at = buffer.offset_bytes // _SIZE[ctype]
         if buffer.memory == CALLER:
             return f"{self._owner(buffer)}[{at}]"

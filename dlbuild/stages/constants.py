@@ -9,7 +9,7 @@ from math import prod
 from typing import Literal
 
 from dlbuild.base.digest import sha256
-from dlbuild.emit.ctypes import storage
+from dlbuild.emit.ctypes import storage, units
 from dlbuild.emit.names import Names
 from dlbuild.ir import codec
 from dlbuild.ir.dtype import DTYPES
@@ -48,18 +48,18 @@ class Constant:
 
     @property
     def count(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
+        """Number of stored units: elements, or bytes of several."""
+        return units(self.dtype, prod(self.shape))
 
     @property
     def ctype(self) -> str:
         """The C type that stores an element."""
-        return storage(self.dtype, self.tensor or self.symbol)
+        return storage(self.dtype)
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the table."""
-        return self.count * max(DTYPES[self.dtype].bits // 8, 1)
+        return DTYPES[self.dtype].size_bytes(prod(self.shape))
 
     @property
     def memory_shape(self) -> tuple[int, ...]:

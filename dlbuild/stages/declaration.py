@@ -95,9 +95,9 @@ def accessors(model: Sources, schedule: Schedule) -> list[Accessor]:
 
 
 def _port_argument(model: Sources, port: Port) -> Argument:
-    ctype = storage(port.tensor.dtype, port.tensor.name)
+    ctype = storage(port.tensor.dtype)
     length = f"{model.face.macro}_{port.name.upper()}_LEN"
-    shown = element_type(port.tensor.dtype, port.tensor.name, port.memory_shape)
+    shown = element_type(port.tensor.dtype, port.memory_shape)
     shown += axes_note(port.order)
     if port.is_input:
         text = f"const {ctype} {port.name}[{length}]"
@@ -107,8 +107,8 @@ def _port_argument(model: Sources, port: Port) -> Argument:
 
 def _accessor(model: Sources, port: Port, places: Places) -> Accessor:
     prefix = model.face.prefix
-    ctype = storage(port.tensor.dtype, port.tensor.name)
-    shown = element_type(port.tensor.dtype, port.tensor.name, port.memory_shape)
+    ctype = storage(port.tensor.dtype)
+    shown = element_type(port.tensor.dtype, port.memory_shape)
     shown += axes_note(port.order)
     parameter = f"{prefix}_arena_t *arena" if model.options.arena == "caller" else "void"
     if port.is_input:

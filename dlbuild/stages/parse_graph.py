@@ -9,7 +9,7 @@ from onnx import helper, inliner
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Attribute, Tensor
-from dlbuild.ir.weights import Array
+from dlbuild.ir.weights import Array, numpy_dtype
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_file import array_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, bind
@@ -50,6 +50,7 @@ def draft_of(
     draft.tensors |= {tensor.name: tensor for tensor in bound.tensors}
     draft.notes += bound.notes
     draft.outputs = [value.name for value in graph.output]
+    leave_out_empty(draft)
     draft.declared = declared_tensors([*graph.value_info, *graph.output])
     draft.opsets = {domain_of(entry.domain): entry.version for entry in model.opset_import}
     draft.nodes = [node_of(node, draft.opsets) for node in graph.node]
@@ -58,6 +59,16 @@ def draft_of(
     check_reads(draft)
     draft.sort()
     return draft
+
+
+def leave_out_empty(draft: Draft) -> None:
+    """Make inputs without elements constants: all that they hold is known."""
+    for name in draft.inputs:
+        tensor = draft.tensors[name]
+        if tensor.count == 0:
+            draft.keep(name, np.zeros(tensor.shape, numpy_dtype(tensor.dtype)))
+            draft.notes.append(f"input '{name}' has no elements and is left out")
+    draft.inputs = [name for name in draft.inputs if name not in draft.constants]
 
 
 def fill_defaults(model: onnx.ModelProto) -> None:

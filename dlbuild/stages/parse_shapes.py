@@ -119,9 +119,9 @@ def check(
     """
     dims = declared_dims(value)
     given = list(shape)
-    if any(extent < 1 for extent in shape):
+    if any(extent < 0 for extent in shape):
         raise UserError(
-            f"the shape {given} of input '{value.name}' has an extent below 1", where=where
+            f"the shape {given} of input '{value.name}' has an extent below 0", where=where
         )
     if dims is None:
         return {}

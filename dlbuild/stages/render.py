@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from dlbuild.base.errors import UserError
 from dlbuild.emit.comments import block, wrapped
+from dlbuild.emit.ctypes import units
 from dlbuild.emit.helpers import helper_text
 from dlbuild.emit.literals import COLUMNS, chunks
 from dlbuild.emit.names import identifier
@@ -116,14 +117,14 @@ def _header(model: Sources, schedule: Schedule, room: Arena) -> str:
 
 def _port(model: Sources, port: Port) -> Context:
     tensor, name = port.tensor, f"{model.face.prefix}_{port.name}"
-    shown = element_type(tensor.dtype, tensor.name, port.memory_shape) + axes_note(port.order)
+    shown = element_type(tensor.dtype, port.memory_shape) + axes_note(port.order)
     has_zero_point = port.quantized is not None and port.quantized.zero_point != ""
     stored = f"(q - {name}_zero_point)" if has_zero_point else "q"
     meaning = block(f"{port.name}: real = {stored} * {name}_scale.", opener="/**")
     return {
         "name": port.name,
         "about": block(f"Elements of {port.name}: {shown}.", opener="/**"),
-        "count": tensor.count,
+        "count": units(tensor.dtype, tensor.count),
         "meaning": meaning if port.quantized else "",
         "zero_point": has_zero_point,
     }

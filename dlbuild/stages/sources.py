@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlbuild import __version__
 from dlbuild.emit.comments import block, extents, quoted
-from dlbuild.emit.ctypes import storage
+from dlbuild.emit.ctypes import is_encoded, is_packed, storage
 from dlbuild.emit.environment import Environment, environment
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
@@ -109,9 +109,10 @@ def includes_for(dtypes: Sequence[str]) -> tuple[str, ...]:
     return ("stdbool.h", "stdint.h") if is_truth else ("stdint.h",)
 
 
-def element_type(dtype: str, tensor: str, shape: Sequence[int]) -> str:
-    """Return a tensor's type for people: `int8[1][49][10]`, by its C type."""
-    return f"{storage(dtype, tensor).removesuffix('_t')}{extents(shape)}"
+def element_type(dtype: str, shape: Sequence[int]) -> str:
+    """Return a tensor's type for people: `int8[1][49][10]`, by its C type if it has one."""
+    has_ctype = not is_packed(dtype) and not is_encoded(dtype)
+    return f"{storage(dtype).removesuffix('_t') if has_ctype else dtype}{extents(shape)}"
 
 
 def axes_note(order: Sequence[int]) -> str:
@@ -125,6 +126,6 @@ def table_note(model: Sources, table: Constant) -> str:
     """Return a table's comment: where it is read, what it is, how it lies."""
     kernel = model.profile.kernel[table.kernel]
     reader = f"{model.face.kernels[kernel.name]} {table.operand}"
-    shape = element_type(table.dtype, table.symbol, table.memory_shape)
+    shape = element_type(table.dtype, table.memory_shape)
     origin = quoted(table.tensor) if table.tensor else "computed by the build"
     return block(f"{reader}: {shape}{axes_note(table.order)}, {origin}")

@@ -101,7 +101,8 @@ def _array(model: Sources, weights: Mapping[str, Array], table: Constant) -> Arr
             where=model.graph.name,
             fix="delete the build folder and build again",
         )
-    return array.transpose(table.order) if table.order else array
+    ordered = array.transpose(table.order) if table.order else array
+    return numbers.stored(ordered, table.dtype)
 
 
 def _definitions(

@@ -41,7 +41,7 @@ def read_back(folder: Path, ctype: str, definition: str, expression: str, count:
 
 @pytest.mark.parametrize("dtype", VALUES)
 def test_numbers_in_braces_are_exact(dtype: str, tmp_path: Path) -> None:
-    values, ctype = VALUES[dtype], storage(dtype, "t")
+    values, ctype = VALUES[dtype], storage(dtype)
     definition = f"static const {ctype} t[7] = {braces(values, dtype)};"
 
     assert read_back(tmp_path, ctype, definition, "t", 7) == values.tobytes()
@@ -50,7 +50,7 @@ def test_numbers_in_braces_are_exact(dtype: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", VALUES)
 @pytest.mark.parametrize("times", [1, 1001])
 def test_numbers_in_text_are_exact(dtype: str, times: int, tmp_path: Path) -> None:
-    values, ctype = np.tile(VALUES[dtype], times), storage(dtype, "t")
+    values, ctype = np.tile(VALUES[dtype], times), storage(dtype)
     shape = chunks(values.nbytes)
     definition = (
         f"static const union {{ unsigned char text[{shape.rows}][{shape.columns}];"
@@ -62,7 +62,7 @@ def test_numbers_in_text_are_exact(dtype: str, times: int, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "int64"])
 def test_a_repeated_number_fills_the_table(dtype: str, tmp_path: Path) -> None:
-    value, ctype = VALUES[dtype][0], storage(dtype, "t")
+    value, ctype = VALUES[dtype][0], storage(dtype)
     filled = repeated(number(value.item(), dtype), 70_000, "X16")
     definition = f"{repeater('X16')}\nstatic const {ctype} t[70000] = {filled};"
 

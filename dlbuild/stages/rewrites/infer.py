@@ -6,12 +6,14 @@ picked, joined, and handed to a reshape) are known where they are read.
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Tensor
+from dlbuild.ir.weights import numpy_dtype
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_graph import proto_of, tensor_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
@@ -21,6 +23,9 @@ from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.fold import fold, interpret_constants
 from dlbuild.stages.rewrites.functions import body_of
 from dlbuild.stages.rewrites.modernize import modernize
+
+PARTS = frozenset({"Split"})
+"""Operators of which results without elements need no place."""
 
 SMALL = 256
 """Constants of up to this many elements are shown to the shape inference (axes, sizes, pads)."""
@@ -72,6 +77,9 @@ class Walk:
                 return body
         self.refuse_without_rule(node)
         draft.tensors |= outputs_of(draft, node)
+        keep_empty(draft, node)
+        if not any(node.outputs):
+            return []
         if node.kind in self.keep or not interpret_constants(draft, node, self.book):
             self.kept.append(node)
         return []
@@ -91,6 +99,18 @@ class Walk:
             where=f"{self.draft.where}: node '{node.label}'",
             fix="add a rule in a pack (`packs:` in dlbuild.yaml), or replace the operator",
         )
+
+
+def keep_empty(draft: Draft, node: Node) -> None:
+    """Make results without elements constants, and leave them out of the node."""
+    empty = [name for name in node.outputs if name and draft.tensors[name].count == 0]
+    for name in empty:
+        if name not in draft.outputs:
+            tensor = draft.tensors[name]
+            draft.keep(name, np.zeros(tensor.shape, numpy_dtype(tensor.dtype)))
+            node.outputs[node.outputs.index(name)] = ""
+    if empty and node.kind in PARTS:
+        node.outputs = [name for name in node.outputs if name]
 
 
 def refuse_unknown(draft: Draft, book: RuleBook) -> None:

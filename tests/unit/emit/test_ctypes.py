@@ -2,8 +2,7 @@ import math
 
 import pytest
 
-from dlbuild.base.errors import UserError
-from dlbuild.emit.ctypes import number, storage
+from dlbuild.emit.ctypes import number, storage, units
 from dlbuild.rulebook.value import Type
 
 
@@ -32,12 +31,10 @@ def test_a_literal_gives_exactly_its_number(value: float, kind: Type, text: str)
     assert number(value, kind) == text
 
 
-def test_an_element_type_without_c_is_refused_by_name() -> None:
-    with pytest.raises(UserError) as refused:
-        storage("bfloat16", "conv1")
-
-    assert str(refused.value) == (
-        "error: tensor 'conv1' has elements of type bfloat16, which generated C cannot hold yet\n"
-        "  why: kernels read and write bool, the integers of 8 to 64 bits, float32 and float64\n"
-        "  fix: convert the model to one of these types"
-    )
+@pytest.mark.parametrize(
+    ("dtype", "ctype", "units_of_5"),
+    [("bfloat16", "uint16_t", 5), ("float8e5m2", "uint8_t", 5), ("int4", "uint8_t", 3)],
+)
+def test_what_has_no_c_type_is_stored_as_bits(dtype: str, ctype: str, units_of_5: int) -> None:
+    assert storage(dtype) == ctype
+    assert units(dtype, 5) == units_of_5

@@ -2,9 +2,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from dlbuild.base.errors import UserError
 from dlbuild.emit.environment import environment
 from dlbuild.emit.kernel import KernelText, render_kernel
 from dlbuild.emit.parameter import Parameter
@@ -262,12 +259,3 @@ def test_a_statement_that_does_not_fit_a_line_is_cut_at_a_part() -> None:
 
     assert max(map(len, text.splitlines())) <= 100
     assert "            const float part = " in text
-
-
-def test_an_element_type_without_c_is_refused() -> None:
-    with pytest.raises(UserError) as refused:
-        rendered(add("float16"))
-
-    assert str(refused.value).startswith(
-        "error: tensor 'net/a' has elements of type float16, which generated C cannot hold yet"
-    )

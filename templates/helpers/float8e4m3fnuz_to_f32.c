@@ -1,0 +1,10 @@
+/* The value of a float8e4m3fnuz. */
+static inline float float8e4m3fnuz_to_f32(uint8_t bits)
+{
+    const uint32_t rest = bits & 0x7FU;
+    float value = widen_float(rest, 3, 8);
+    if (bits == 0x80U) {
+        return NAN;
+    }
+    return ((bits & 0x80U) != 0U) ? -value : value;
+}
