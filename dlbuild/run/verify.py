@@ -30,6 +30,7 @@ from dlbuild.run.samples import Sample
 from dlbuild.run.verify_compare import Comparison, Tolerance, compare, limit_for
 
 N_RUNS = 3
+EXPECTED = "expected outputs of the samples"
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,11 @@ def verify(
         work = checks.work or Path(temporary)
         runs = _runs(built, samples, maker, checks.n_runs, work)
         layers = _layers(built, answer, maker, work) if checks.layers else {}
-    source = "expected outputs of the samples" if answer is None else answer.source
     notes = [maker.note, *(answer.notes if answer else ())]
     return Verdict(
         model=built.name,
         target=built.target.name,
-        reference=source,
+        reference=_source(samples, answer),
         n_samples=len(samples),
         n_runs=checks.n_runs,
         is_repeatable=all(_are_equal(of_sample) for of_sample in runs),
@@ -120,6 +120,12 @@ def _maker(built: Built, checks: Checks) -> Maker:
     if built.target.runner:
         return BoardMaker(built.target, built.options)
     return compiler_for(built.target, checks.flags)
+
+
+def _source(samples: Sequence[Sample], answer: Reference | None) -> str:
+    """Say what outputs were compared with: samples go before the reference."""
+    names = [EXPECTED] if any(sample.expected for sample in samples) else []
+    return ", else ".join([*names, *([answer.source] if answer else [])])
 
 
 def _reference(
