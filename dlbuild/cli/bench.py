@@ -46,8 +46,8 @@ def _row(figures: Figures) -> dict[str, object]:
     return {**fields, "content": figures.content.hex(), "faults": list(figures.faults)}
 
 
-def figures_of(engine: Engine, one: Build) -> Figures:
-    """Measure one build with its first sample."""
+def figures_of(engine: Engine, one: Build, *, steps: bool = True, count: bool = True) -> Figures:
+    """Measure one build with its first sample. steps, count: see Bench."""
     recipe = engine.keys.recipe
     model, folder = recipe.models[one.model], path_of(engine.out, one, "header").parent
     graph = codec.decode(engine.content(one, "graph"), Graph)
@@ -68,5 +68,7 @@ def figures_of(engine: Engine, one: Build) -> Figures:
         path_of(engine.out, one, "archive"),
         decode_sizes(engine.content(one, "size")).stack_bytes,
         engine.out / STATE_FOLDER,
+        steps,
+        count,
     )
     return bench(asked, samples_of(model.samples, graph)[0].inputs)

@@ -93,7 +93,8 @@ class Bench:
 
     weights: the model's constants. archive: the objects as they were built.
     stack_limit: what their call graph says.
-    state: a folder where the plugin is kept.
+    state: a folder where the plugin is kept. steps: whether each step is measured too. count:
+    whether instructions are counted on this machine, if valgrind is there.
     """
 
     built: Built
@@ -102,10 +103,12 @@ class Bench:
     archive: Path
     stack_limit: int | None
     state: Path
+    steps: bool = True
+    count: bool = True
 
 
 def bench(asked: Bench, sample: Values) -> Figures:
-    """Measure a run of a model, as its archive has it, and each of its steps.
+    """Measure a run of a model, as its archive has it.
 
     Raises:
         UserError: a program cannot be made or run.
@@ -120,31 +123,39 @@ def bench(asked: Bench, sample: Values) -> Figures:
 def _on_board(asked: Bench, sample: Values, work: Path) -> Figures:
     built = asked.built
     maker = BoardMaker(built.target, built.options)
-    count = counter(asked.state) if "{count}" in built.target.runner else ()
+    sent = run_input(built, [sample], 1)
+    counts: list[str] = []
+    if "{count}" in built.target.runner:
+        counts = ["-plugin", f"file={counter(asked.state)}"]
+    with_memory = [*counts[:1], *(f"{word},mem=1" for word in counts[1:])]
     program = maker.program(model_program(built, is_linked=True), "run", [asked.archive], work)
-    said = program.converse(run_input(built, [sample], N_RUNS), count)
-    hooked, texts = _hooked(asked, work)
-    stepped = maker.program(model_program(hooked), "steps", [texts], work)
-    steps = stepped.converse(run_input(built, [sample], 1), count)
-    written = _written(symbols(program.file), said.written) if count else None
-    return _figures(asked, said, steps, written)
+    runs = [program.converse(sent, with_memory), program.converse(sent, counts)]
+    parts = Said()
+    if asked.steps:
+        hooked, texts = _hooked(asked, work)
+        parts = maker.program(model_program(hooked), "steps", [texts], work).converse(sent, counts)
+    written = _written(symbols(program.file), runs[0].written) if counts else None
+    return _figures(asked, runs, parts, written)
 
 
 def _on_host(asked: Bench, sample: Values, work: Path) -> Figures:
     built = asked.built
-    tool = built.target.toolchain
-    maker = Compiler(tool.cc, code_flags(built.target, built.options))
+    maker = Compiler(built.target.toolchain.cc, code_flags(built.target, built.options))
+    sent = run_input(built, [sample], 1)
     program = maker.program(model_program(built, is_linked=True), "run", [asked.archive], work)
-    said = _listen(program, built, run_input(built, [sample], N_RUNS), work)
-    hooked, texts = _hooked(asked, work)
-    stepped = maker.program(model_program(hooked), "steps", [texts], work)
-    steps = _listen(stepped, built, run_input(built, [sample], 1), work)
-    return _figures(asked, said, steps, None)
+    runs = [_listen(program, asked, sent, work) for _ in range(N_RUNS)]
+    parts = Said()
+    if asked.steps:
+        hooked, texts = _hooked(asked, work)
+        stepped = maker.program(model_program(hooked), "steps", [texts], work)
+        parts = _listen(stepped, asked, sent, work)
+    return _figures(asked, runs, parts, None)
 
 
-def _listen(program: Program, built: Built, sent: bytes, work: Path) -> Said:
+def _listen(program: Program, asked: Bench, sent: bytes, work: Path) -> Said:
     """Count instructions if valgrind is there, else take the time."""
-    return instructions(program, built.name, sent, work) or program.listen(sent)
+    counted = instructions(program, asked.built.name, sent, work) if asked.count else None
+    return counted or program.listen(sent)
 
 
 def _hooked(asked: Bench, work: Path) -> tuple[Built, Path]:
@@ -161,9 +172,9 @@ def _hooked(asked: Bench, work: Path) -> tuple[Built, Path]:
     return built, built.folder / f"{built.name}_weights.c"
 
 
-def _figures(asked: Bench, said: Said, steps: Said, written: Written | None) -> Figures:
+def _figures(asked: Bench, runs: Sequence[Said], steps: Said, written: Written | None) -> Figures:
     built = asked.built
-    costs = [count.value for count in said.counts if count.core == 0]
+    costs = [count.value for said in runs for count in said.counts if count.core == 0]
     if not costs:
         raise UserError(
             "the program was run, but nothing was counted",
@@ -175,7 +186,7 @@ def _figures(asked: Bench, said: Said, steps: Said, written: Written | None) -> 
     return Figures(
         model=built.name,
         target=built.target.name,
-        unit=said.unit,
+        unit=runs[0].unit,
         cost=min(costs),
         is_repeatable=len(set(costs)) == 1,
         macs=sum(kernel.macs for kernel in built.profile.kernels),
@@ -183,11 +194,11 @@ def _figures(asked: Bench, said: Said, steps: Said, written: Written | None) -> 
             StepCost(step.number, step.kernel, kernel.macs, cost)
             for (step, kernel), cost in zip(kernels, parts, strict=False)
         ),
-        stack_bytes=max(said.stacks, default=None),
+        stack_bytes=max((size for said in runs for size in said.stacks), default=None),
         stack_limit=asked.stack_limit,
         arena_bytes=sum(use.height_bytes for use in built.schedule.memories),
         written=written,
-        content=bytes(said.content[: len(said.content) // N_RUNS]),
+        content=bytes(runs[0].content),
     )
 
 

@@ -28,15 +28,17 @@ def instructions(program: Program, name: str, sent: bytes, work: Path) -> Said |
     under = [
         *("env", "LD_BIND_NOW=1", valgrind, "--tool=callgrind", "-q"),
         f"--callgrind-out-file={pattern}",
-        f"--toggle-collect={name}_run",
-        f"--toggle-collect={name}_hook",
-        f"--dump-before={name}_hook",
-        f"--dump-after={name}_run",
+        f"--dump-before={name}_hook*",  # valgrind 3.19 forgets it behind a toggle
+        f"--toggle-collect={name}_hook*",
+        f"--toggle-collect={name}_run*",
     ]
     said = program.listen(sent, under)
     said.unit = "instructions"
-    files = work.glob(f"{pattern.name}.*")
-    by_number = {int(path.suffix[1:]): path for path in files}
-    totals = [_TOTAL.search(by_number[number].read_text()) for number in sorted(by_number)]
+    # One numbered file for each step, and what came behind the last in the file itself.
+    numbered = {int(path.suffix[1:]): path for path in work.glob(f"{pattern.name}.*")}
+    files = [*(numbered[number] for number in sorted(numbered)), pattern]
+    totals = [_TOTAL.search(path.read_text()) for path in files]
     said.counts = [Count(1, int(found[1])) for found in totals if found]
+    for path in files:
+        path.unlink()
     return said

@@ -10,8 +10,8 @@ from dlbuild.run.toolchain import resolve, run
 _COMPILER = "cc"
 
 
-def counter(folder: Path) -> tuple[str, ...]:
-    """Return QEMU's arguments that load the plugin; it is built into `folder` if it is not there.
+def counter(folder: Path) -> Path:
+    """Return the plugin; it is built into `folder` if it is not there.
 
     Raises:
         UserError: there is no C compiler for this machine, or it refuses.
@@ -30,4 +30,4 @@ def counter(folder: Path) -> tuple[str, ...]:
                 details=done.text.splitlines()[:20],
             )
         fresh.replace(made)
-    return ("-plugin", f"file={made},mem=1")
+    return made

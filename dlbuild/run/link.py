@@ -6,16 +6,14 @@ from dlbuild.ir.target import Board
 
 
 def link_flags(board: Board) -> list[str]:
-    """Return how a program is linked: the board's script, no start-up but its own, and libgcc."""
-    script = [f"-T{Path(board.script).resolve()}"] if board.script else []
-    bare = ["-nostdlib"] if board.script else []
-    folders = dict.fromkeys(Path(path).resolve().parent for path in (board.script,) if path)
-    return [
-        *bare,
-        *script,
-        *(f"-L{folder}" for folder in folders),
-        "-Wl,--gc-sections",
-        # Variables and code of a program that runs from the start lie where the script says.
-        *(["-Wl,--no-warn-rwx-segments"] if board.script else []),
-        *("-Wl,--start-group", *board.ldflags, *(["-lgcc"] if bare else []), "-Wl,--end-group"),
-    ]
+    """Return the linker's flags.
+
+    With a script, nothing is linked but what the board names and libgcc; without one, what the
+    compiler links by itself is.
+    """
+    unused = "-Wl,--gc-sections"
+    if not board.script:
+        return [unused, *board.ldflags]
+    script = Path(board.script).resolve()
+    place = ["-nostdlib", f"-T{script}", f"-L{script.parent}", unused]
+    return [*place, "-Wl,--start-group", *board.ldflags, "-lgcc", "-Wl,--end-group"]

@@ -1,0 +1,167 @@
+"""Run the int8 networks of MLPerf Tiny on six emulated cores.
+
+    python bench/target.py DIR [--only GLOB] [--core NAME] [--jobs N]
+
+DIR holds one folder for each model: model.onnx, meta.json, inputs.npz. For each network, each core
+and each rounding that the core has (`fixed` on all, `exact` where there is an FPU):
+
+- the outputs are equal to those on this machine, to the bit;
+- two runs cost the same number of instructions;
+- the stack that was overwritten is no more than `dlbuild size` says;
+- what was written lies in the arena, the outputs and the stack, and nowhere else.
+
+Ends with `N passed, M failed`; the exit status is 1 if M > 0.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import yaml
+
+from dlbuild.base.errors import UserError
+from dlbuild.build.builder import How, build
+from dlbuild.build.engine import Engine
+from dlbuild.build.pipeline import PIPELINE
+from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.cli.bench import figures_of
+from dlbuild.run.bench import Figures
+from dlbuild.run.toolchain import identify
+
+MODELS = {
+    "ad": "mlperf_ad_toycar_int8",
+    "ic": "mlperf_ic_resnet8_int8",
+    "kws": "mlperf_kws_dscnn_int8",
+    "vww": "mlperf_vww_mobilenetv1_int8",
+    "sww": "mlperf_sww_int8",
+}
+CORES = {
+    "m3": "cortex-m3",
+    "m4f": "cortex-m4f",
+    "m7": "cortex-m7",
+    "m33": "cortex-m33",
+    "m55": "cortex-m55",
+    "rv32": "rv32imafc",
+}
+NO_FPU = ("m3",)
+HOST = "host"
+COLUMNS = ("instructions", "per MAC", "stack", "said", "written", "arena", "flash")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One network on one core. text: its figures. faults: what must not be."""
+
+    label: str
+    text: str
+    faults: tuple[str, ...]
+
+
+def main() -> int:
+    """Build, run, print the table."""
+    parser = argparse.ArgumentParser(description="Run the int8 networks on emulated cores.")
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("--only", default="*", metavar="GLOB", help="names of networks")
+    parser.add_argument("--core", default="*", metavar="GLOB", help="names of cores")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
+    given = parser.parse_args()
+    models = {name: given.folder.resolve() / MODELS[name] for name in MODELS}
+    chosen = {name: path for name, path in models.items() if fnmatch(name, given.only)}
+    cores = [name for name in CORES if fnmatch(name, given.core)]
+    print(" ".join(["network, core, rounding".ljust(24), *(c.rjust(12) for c in COLUMNS)]))
+    with tempfile.TemporaryDirectory(prefix="dlbuild-target-") as work:
+        os.chdir(work)
+        Path("dlbuild.yaml").write_text(recipe_text(chosen, cores), encoding="utf-8")
+        try:
+            failed, passed = measure(given.jobs)
+        except* UserError as group:
+            for fault in group.exceptions:
+                print(fault)
+            failed, passed = len(group.exceptions), 0
+        os.chdir("/")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def recipe_text(models: dict[str, Path], cores: Sequence[str]) -> str:
+    """Return a recipe with all builds; the models' inputs are their samples."""
+    entries = {}
+    for name, folder in models.items():
+        meta = json.loads((folder / "meta.json").read_text())
+        shapes = {i["name"]: i["shape"] for i in meta["inputs"] if i["shape"] != i["declared"]}
+        entries[name] = {
+            "source": str(folder / "model.onnx"),
+            "samples": str(folder / "inputs.npz"),
+            "shapes": shapes,
+        }
+    targets = {}
+    for name in (HOST, *cores):
+        for rounding in ("fixed", *(("exact",) if name not in NO_FPU else ())):
+            base = CORES.get(name, HOST)
+            targets[f"{name}-{rounding}"] = {"extends": base, "requantize": rounding}
+    return yaml.safe_dump({"version": 1, "models": entries, "targets": targets}, sort_keys=False)
+
+
+def measure(jobs: int) -> tuple[int, int]:
+    """Print a row for each build; return how many failed and how many passed."""
+    recipe = read_recipe()
+    engine = build(recipe, PIPELINE, How(Path("out"), jobs), identify, lambda _: None)
+    here = {one.label: one for one in recipe.builds if one.target.startswith(f"{HOST}-")}
+    there = [one for one in recipe.builds if one.label not in here]
+    with ThreadPoolExecutor(jobs) as pool:
+        contents = dict(zip(here, pool.map(lambda one: content(engine, one), here.values())))
+        rows = []
+        for row in pool.map(lambda one: check(engine, one, contents), there):
+            print(row.text, flush=True)
+            rows.append(row)
+    for row in rows:
+        for fault in row.faults:
+            print(f"{row.label}: {fault}")
+    failed = sum(bool(row.faults) for row in rows)
+    return failed, len(rows) - failed
+
+
+def content(engine: Engine, one: Build) -> bytes:
+    """Return the outputs of a build for this machine."""
+    return figures_of(engine, one, steps=False, count=False).content
+
+
+def check(engine: Engine, one: Build, contents: dict[str, bytes]) -> Row:
+    """Measure one build and compare its outputs."""
+    try:
+        found = figures_of(engine, one, steps=False)
+    except UserError as fault:
+        return Row(one.label, f"{one.label:<24} FAILED", (str(fault),))
+    faults = list(found.faults)
+    rounding = one.target.rpartition("-")[2]
+    if found.content != contents[f"{one.model}@{HOST}-{rounding}"]:
+        faults.append("the outputs differ from those on this machine")
+    if not found.is_repeatable:
+        faults.append("two runs cost different numbers of instructions")
+    if found.stack_bytes is None or found.stack_limit is None or found.written is None:
+        faults.append("stack or memory were not measured")
+    return Row(one.label, text_of(engine, one, found, faults), tuple(faults))
+
+
+def text_of(engine: Engine, one: Build, found: Figures, faults: Sequence[str]) -> str:
+    """Return the row of a table."""
+    size = json.loads(engine.content(one, "size"))
+    written = found.written.arena if found.written else 0
+    numbers = (found.stack_bytes or 0, found.stack_limit or 0, written, found.arena_bytes)
+    cells = [f"{found.cost:,}", f"{found.cost / found.macs:.3f}", *(f"{n:,}" for n in numbers)]
+    cells.append(f"{size['flash_bytes']:,}")
+    core, _, rounding = one.target.rpartition("-")
+    label = f"{one.model:<4} {core:<5} {rounding}"
+    word = "FAILED" if faults else "ok"
+    return " ".join([label.ljust(24), *(cell.rjust(12) for cell in cells), word])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
