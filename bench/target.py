@@ -116,7 +116,8 @@ def measure(jobs: int) -> tuple[int, int]:
     here = {one.label: one for one in recipe.builds if one.target.startswith(f"{HOST}-")}
     there = [one for one in recipe.builds if one.label not in here]
     with ThreadPoolExecutor(jobs) as pool:
-        contents = dict(zip(here, pool.map(lambda one: content(engine, one), here.values())))
+        made = pool.map(lambda one: content(engine, one), here.values())
+        contents = dict(zip(here, made, strict=True))
         rows = []
         for row in pool.map(lambda one: check(engine, one, contents), there):
             print(row.text, flush=True)

@@ -1,5 +1,6 @@
 """QEMU's plugin that counts instructions, built from its source when it is needed."""
 
+import tempfile
 from pathlib import Path
 
 from dlbuild.base.digest import sha256
@@ -20,14 +21,16 @@ def counter(folder: Path) -> Path:
     made = folder.resolve() / f"counter-{sha256(source.read_bytes())[:16]}.so"
     if not made.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        fresh = made.with_suffix(".new")
-        command = [*resolve(_COMPILER), "-O2", "-fPIC", "-shared", str(source), "-o", str(fresh)]
-        done = run(command, folder)
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            fresh = Path(own).resolve() / made.name
+            flags = ["-O2", "-fPIC", "-shared", str(source), "-o", str(fresh)]
+            done = run([*resolve(_COMPILER), *flags], folder)
+            if done.status == 0:
+                fresh.replace(made)
         if done.status != 0:
             raise UserError(
                 "the plugin that counts instructions cannot be compiled",
                 where=source.name,
                 details=done.text.splitlines()[:20],
             )
-        fresh.replace(made)
     return made
