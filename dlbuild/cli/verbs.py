@@ -23,6 +23,7 @@ VERBS = {
         Verb("explain", "dlbuild.cli.explain", "Say why each stage ran, or would run."),
         Verb("outputs", "dlbuild.cli.outputs", "List the files that a build writes."),
         Verb("size", "dlbuild.cli.size", "Print RAM and flash of each model."),
+        Verb("doctor", "dlbuild.cli.doctor", "Say which programs are missing, and who has them."),
         Verb("clean", "dlbuild.cli.clean", "Remove what builds wrote."),
         Verb("rules", "dlbuild.cli.rules", "List the operators that rules describe."),
         Verb("schema", "dlbuild.cli.schema", "Print the JSON Schema of dlbuild.yaml."),

@@ -1,5 +1,6 @@
 """C files become objects and an archive, byte for byte the same wherever they are made."""
 
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.target import Options, Target
-from dlbuild.run.toolchain import accepts, resolve, run
+from dlbuild.run.toolchain import accepts, library_package, resolve, run
 
 WARNINGS = (
     "-Wall",
@@ -27,6 +28,7 @@ CALL_GRAPH = "-fcallgraph-info=su"
 """gcc 10 and later: a file beside the object with each function's stack and what it calls."""
 
 _SHOWN_LINES = 30
+_NO_LIBRARY = re.compile(r"(math|stdint|stdlib)\.h: No such file|picolibc\.specs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +119,12 @@ def _refusal(command: str, name: str, text: str, where: str, given: tuple[str, .
         where=where,
         details=shown,
         why=f"flags: {' '.join(given)}" if given else "",
-        fix="check 'cflags' and 'cc' of the target's toolchain",
+        fix=_fix(command, text),
     )
+
+
+def _fix(command: str, text: str) -> str:
+    if _NO_LIBRARY.search(text):
+        package = library_package(command)
+        return f"install the compiler's C library (Debian: apt-get install {package})"
+    return "check 'cflags' and 'cc' of the target's toolchain"

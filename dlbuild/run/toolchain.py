@@ -40,6 +40,12 @@ _PACKAGES = {
 }
 
 
+_LIBRARIES = {
+    "arm-none-eabi": "libnewlib-arm-none-eabi",
+    "riscv64-unknown-elf": "picolibc-riscv64-unknown-elf",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """What a program did: its exit status and what it printed, both streams together."""
@@ -97,6 +103,13 @@ def package_of(command: str) -> str:
     return name
 
 
+def library_package(compiler: str) -> str:
+    """Return the Debian package that has the C library of a compiler."""
+    name = Path(compiler.split(maxsplit=1)[0] if compiler.split() else compiler).name
+    triple = _VERSION_SUFFIX.sub("", name).rpartition("-")[0]
+    return _LIBRARIES.get(triple, f"libc6-dev-{triple}-cross" if triple else "libc6-dev")
+
+
 def run(command: Sequence[str], folder: Path) -> Finished:
     """Run a program in `folder`, in English, without the variables that change objects.
 
@@ -132,4 +145,12 @@ def accepts(command: str, flag: str) -> bool:
     words = [*resolve(command), flag, "-Werror", "-fsyntax-only", "-x", "c", os.devnull]
     # A folder of its own: some flags make files, even for nothing.
     with tempfile.TemporaryDirectory(prefix="dlbuild-") as folder:
+        return run(words, Path(folder)).status == 0
+
+
+def accepts_text(command: str, flags: Sequence[str], text: str) -> bool:
+    """Return whether a compiler with these flags compiles a text of C."""
+    with tempfile.TemporaryDirectory(prefix="dlbuild-") as folder:
+        (Path(folder) / "probe.c").write_text(text, encoding="ascii")
+        words = [*resolve(command), *flags, "-fsyntax-only", "probe.c"]
         return run(words, Path(folder)).status == 0
