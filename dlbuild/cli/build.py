@@ -10,7 +10,7 @@ from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.snapshot import leave_snapshot
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
-from dlbuild.cli.project import add_jobs, add_targets, selected, whole_recipe
+from dlbuild.cli.project import add_jobs, add_targets, asked_targets, selected, whole_recipe
 from dlbuild.cli.request import request_of
 from dlbuild.report.text import status_line
 from dlbuild.run.toolchain import identify
@@ -48,7 +48,7 @@ def build_all(
     how = How(
         Path(given.out), given.jobs, given.keep_going, tuple(one.label for one in whole.builds)
     )
-    engine = build(selected(whole, given.targets), pipeline, how, identify, report)
+    engine = build(selected(whole, asked_targets(given)), pipeline, how, identify, report)
     if not count and not quiet:
         print("nothing to do")
     return engine

@@ -10,9 +10,8 @@ from dlbuild.base.paths import builtin_folder
 from dlbuild.build.recipe import PROJECT_FILE
 from dlbuild.build.targets import TargetBook, read_target_files, target_files
 from dlbuild.cli.arguments import Parser
-from dlbuild.cli.project import add_targets, selected, whole_recipe
+from dlbuild.cli.project import add_targets, asked_targets, selected, whole_recipe
 from dlbuild.ir.target import Target
-from dlbuild.report.text import table_text
 from dlbuild.run.tools import Tool, tools_of
 
 
@@ -35,7 +34,7 @@ def run(given: argparse.Namespace) -> int:
 def _targets(given: argparse.Namespace) -> Sequence[Target]:
     """Return the targets of dlbuild.yaml; where there is none, all built-in ones."""
     if Path(PROJECT_FILE).is_file():
-        recipe = selected(whole_recipe(given), given.targets)
+        recipe = selected(whole_recipe(given), asked_targets(given))
         return [recipe.targets[name] for name in dict.fromkeys(b.target for b in recipe.builds)]
     built_in = read_target_files(target_files((builtin_folder(),)), Path.as_posix)
     book = TargetBook({}, built_in)
@@ -43,13 +42,13 @@ def _targets(given: argparse.Namespace) -> Sequence[Target]:
 
 
 def _lines(tools: Sequence[Tool]) -> list[str]:
-    rows = [(tool.name, "ok" if tool.found else "missing", tool.purpose) for tool in tools]
-    table = list(table_text(("", "", ""), rows))[1:]
-    lines = [line.rstrip() for line in table]
-    missing = [tool for tool in tools if not tool.found]
-    for tool in missing:
-        word = "optional" if tool.is_optional else "missing"
-        lines.append(f"{word}: {tool.name}; fix: {tool.package}")
+    width = max(len(tool.name) for tool in tools)
+    lines = []
+    for tool in tools:
+        word = "ok" if tool.found else "optional" if tool.is_optional else "MISSING"
+        lines.append(f"{word:<8}  {tool.name:<{width}}  {tool.purpose}")
+        if not tool.found:
+            lines.append(f"{'':<8}  {'':<{width}}  fix: {tool.package}")
     if not any(tool.is_missing for tool in tools):
         lines.append("everything is there that these targets need")
     return lines

@@ -15,7 +15,7 @@ from dlbuild.build.ledger import Ledger, read_ledger
 from dlbuild.build.pipeline import PIPELINE, with_verify
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
-from dlbuild.cli.project import add_targets, selected, whole_recipe
+from dlbuild.cli.project import add_targets, asked_targets, selected, whole_recipe
 from dlbuild.report.text import forecast_text
 from dlbuild.run.toolchain import identify
 
@@ -36,7 +36,7 @@ def _known(ledger: Ledger) -> Pipeline:
 
 def run(given: argparse.Namespace) -> int:
     """Print it; nothing runs."""
-    recipe = selected(whole_recipe(given), given.targets)
+    recipe = selected(whole_recipe(given), asked_targets(given))
     out = Path(given.out)
     ledger = read_ledger(out / STATE_FOLDER / LEDGER)
     store = Store(out / STATE_FOLDER)

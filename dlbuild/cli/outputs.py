@@ -8,7 +8,7 @@ from dlbuild.build.engine import path_of
 from dlbuild.build.recipe import Build
 from dlbuild.build.stage import FILES
 from dlbuild.cli.arguments import Parser
-from dlbuild.cli.project import add_targets, selected, whole_recipe
+from dlbuild.cli.project import add_targets, asked_targets, selected, whole_recipe
 
 
 def arguments(parser: Parser) -> None:
@@ -22,7 +22,7 @@ def arguments(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print them."""
-    recipe = selected(whole_recipe(given), given.targets)
+    recipe = selected(whole_recipe(given), asked_targets(given))
     out = Path(given.out)
     files = {
         build: {

@@ -15,8 +15,16 @@ from dlbuild.cli.arguments import Parser
 def add_targets(parser: Parser) -> None:
     """Add the argument that names targets."""
     parser.add_argument(
-        "targets", nargs="*", metavar="TARGET", help="only these targets (default: all)"
+        "positional", nargs="*", metavar="TARGET", help="only these targets (default: all)"
     )
+    parser.add_argument(
+        "--target", dest="named", action="append", default=[], metavar="TARGET", help="the same"
+    )
+
+
+def asked_targets(given: argparse.Namespace) -> list[str]:
+    """Return the targets that the command line names, in either way; none = all."""
+    return [*given.positional, *given.named]
 
 
 def add_jobs(parser: Parser) -> None:
