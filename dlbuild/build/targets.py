@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlbuild.base.paths import builtin_folder
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.units import COST, SIZE, read_quantity, whole
 from dlbuild.base.yamlsrc import (
@@ -203,8 +204,11 @@ def _board(entries: Table, base: Board, folder: Path) -> Board:
 
 
 def _file(node: Node, folder: Path) -> str:
-    # Without `..`: folders are no links here, and the text is shown.
-    path = Path(os.path.normpath(folder / word(node, "a file")))
-    if not path.is_file():
-        raise node.error(f"there is no file '{path.as_posix()}'")
-    return path.as_posix()
+    """Return the path of a file beside the one that names it, or else of dlbuild's own."""
+    name = word(node, "a file")
+    # Without `..`: the text is shown.
+    near = Path(os.path.normpath(folder / name))
+    for path in (near, builtin_folder() / "boards" / name):
+        if path.is_file():
+            return path.as_posix()
+    raise node.error(f"there is no file '{near.as_posix()}'")

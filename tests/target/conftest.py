@@ -1,0 +1,67 @@
+"""Recipes built and run on emulated cores."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dlbuild.build.builder import How, build
+from dlbuild.build.engine import Engine
+from dlbuild.build.pipeline import PIPELINE
+from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.build.stage import Pipeline
+from dlbuild.run.toolchain import identify
+
+ROOT = Path(__file__).parents[2]
+DIGITS = ROOT / "examples" / "digits"
+PROGRAMS = (
+    *("arm-none-eabi-gcc", "qemu-system-arm"),
+    *("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
+)
+
+Project = Callable[[dict[str, object]], None]
+Made = Callable[..., tuple[Engine, dict[str, Build]]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip where an emulator is missing; in CI nothing may be."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if not missing or os.environ.get("CI") == "true":
+        return
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.skip(reason=f"no {', '.join(missing)}"))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Write dlbuild.yaml with the digits networks and these targets, and go to its folder."""
+
+    def written(targets: dict[str, object]) -> None:
+        monkeypatch.chdir(tmp_path)
+        models = {
+            name: {"source": str(DIGITS / f"{name}.onnx"), "samples": str(DIGITS / samples)}
+            for name, samples in (
+                ("digits", "digits_samples.npz"),
+                ("digits_int8", "digits_int8_samples.npz"),
+            )
+        }
+        recipe = {"version": 1, "models": models, "targets": targets}
+        Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+
+    return written
+
+
+@pytest.fixture
+def made() -> Made:
+    """Build dlbuild.yaml; return the engine and each build by its label."""
+
+    def done(pipeline: Pipeline = PIPELINE) -> tuple[Engine, dict[str, Build]]:
+        recipe = read_recipe()
+        engine = build(recipe, pipeline, How(jobs=2), identify, lambda _: None)
+        return engine, {one.label: one for one in recipe.builds}
+
+    return done
