@@ -6,7 +6,7 @@ static inline uint8_t f32_to_float8e8m0(float value)
         return 0xFFU;
     }
     if (bits < 0x800000U) {
-        return (uint8_t)((bits >= 0x600000U) ? 1U : 0U);
+        return (uint8_t)((bits > 0x400000U) ? 1U : 0U);
     }
     return (uint8_t)((bits + 0x400000U) >> 23);
 }

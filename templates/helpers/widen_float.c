@@ -1,4 +1,4 @@
-/* The float32 of a narrow float without its sign: exponent and fraction, neither infinite nor NaN. */
+/* The float32 of a narrow float without its sign: exponent and fraction, no infinity and no NaN. */
 static inline float widen_float(uint32_t bits, int32_t fraction_bits, int32_t bias)
 {
     const int32_t exponent = (int32_t)(bits >> fraction_bits);
