@@ -6,28 +6,29 @@
 enum { SYS_OPEN = 0x01, SYS_WRITE0 = 0x04, SYS_READ = 0x06, SYS_EXIT_EXTENDED = 0x20 };
 enum { READ_MODE = 0, APPLICATION_EXIT = 0x20026 };
 
-static int call(int operation, const void *argument);
-
-#if defined(__riscv)
-/* The three instructions must be uncompressed and lie in one page. */
-__attribute__((naked, noinline)) static int call(int operation, const void *argument)
+static int call(uintptr_t operation, const void *argument)
 {
+#if defined(__riscv)
+    register uintptr_t first __asm__("a0") = operation;
+    register const void *second __asm__("a1") = argument;
+    /* The three instructions must be uncompressed and lie in one page. */
     __asm__ volatile(".option push\n"
                      ".option norvc\n"
                      ".balign 16\n"
                      "slli x0, x0, 0x1f\n"
                      "ebreak\n"
                      "srai x0, x0, 7\n"
-                     "ret\n"
-                     ".option pop\n");
-}
+                     ".option pop\n"
+                     : "+r"(first)
+                     : "r"(second)
+                     : "memory");
 #else
-__attribute__((naked, noinline)) static int call(int operation, const void *argument)
-{
-    __asm__ volatile("bkpt 0xab\n"
-                     "bx lr\n");
-}
+    register uintptr_t first __asm__("r0") = operation;
+    register const void *second __asm__("r1") = argument;
+    __asm__ volatile("bkpt 0xab" : "+r"(first) : "r"(second) : "memory");
 #endif
+    return (int)first;
+}
 
 int board_get(void)
 {
