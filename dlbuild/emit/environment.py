@@ -1,6 +1,7 @@
 """The Jinja environment of all templates."""
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
 import jinja2
@@ -14,7 +15,7 @@ def environment(folders: Sequence[Path]) -> jinja2.Environment:
 
     A name that a template uses and nobody defines is an error.
     """
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([str(folder) for folder in folders]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -23,3 +24,5 @@ def environment(folders: Sequence[Path]) -> jinja2.Environment:
         # C, not HTML: nothing is escaped.
         autoescape=False,  # noqa: S701
     )
+    made.filters["product"] = prod
+    return made

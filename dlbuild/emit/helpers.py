@@ -15,6 +15,7 @@ MATH = re.compile(
     r"\b(?:(?:exp|log|sqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|atanh|floor|ceil"
     r"|trunc|erf|rint|fabs|pow|fmod|atan2|copysign)f?|isnan|isinf)\s*\(|\bINFINITY\b|\bNAN\b"
 )
+MEMORY = re.compile(r"\bmem(?:cpy|set)\(")
 BOOL = re.compile(r"\b(?:bool|true|false)\b")
 
 
@@ -57,4 +58,6 @@ def includes_of(texts: Iterable[str]) -> tuple[str, ...]:
         found.append("math.h")
     if BOOL.search(whole):
         found.append("stdbool.h")
+    if MEMORY.search(whole):
+        found.append("string.h")
     return tuple(sorted(found))

@@ -20,6 +20,7 @@ from dlbuild.emit.literals import COLUMNS
 from dlbuild.emit.liveness import variables_of
 from dlbuild.emit.lower import Lowered, Orders, lower, values_of
 from dlbuild.emit.nest import Printer
+from dlbuild.emit.opaque import Elements
 from dlbuild.emit.parameter import Parameter
 from dlbuild.emit.ranges import Ranges
 from dlbuild.rulebook.address import strides
@@ -92,6 +93,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         signature=_signature(name, parameters, names, restrict),
         nests=[[str(line) for line in body] for body in bodies],
         sizes=instance.sizes,
+        of=Elements(operands, names, by_value),
         shape={o.name: o.shape for o in instance.operands},
         pitch={o.name: strides(o.shape, orders.get(o.name, ())) for o in instance.operands},
     )

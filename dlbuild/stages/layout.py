@@ -76,6 +76,9 @@ class _Choice:
             for operand, access in _accesses(instance):
                 if access.view != operand.shape:
                     self._views.setdefault(operand.tensor, []).append(access.view)
+            if not instance.nests:  # its template counts elements in the model's own order
+                for operand in instance.operands:
+                    self._views.setdefault(operand.tensor, []).append((prod(operand.shape),))
         asked = dict(options.layout)
         self._order: dict[str, Order] = {}
         for name in (*graph.inputs, *graph.outputs):

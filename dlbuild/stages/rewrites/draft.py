@@ -12,7 +12,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Attribute, Fact, Quantized, Tensor
 from dlbuild.ir.weights import Array, dtype_name
 
-VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique"})
+VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique", "LSTM", "GRU", "RNN"})
 """Operators whose results each have their place, whether they are read or not."""
 
 

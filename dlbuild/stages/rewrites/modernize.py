@@ -219,6 +219,15 @@ def drop_attributes(*names: str) -> Rewrite:
     return rewrite
 
 
+def recurrent(draft: Draft, node: Node) -> None:
+    """Recurrent networks keep their state in their results, so all of these are there."""
+    count = 3 if node.kind == "LSTM" else 2
+    node.outputs += [""] * (count - len(node.outputs))
+    label = next(filter(None, node.outputs))
+    for position, name in enumerate(node.outputs):
+        node.outputs[position] = name or draft.fresh(f"{label}_state_{position}")
+
+
 ADOPTED_OPSET = 21
 SOFTMAX_OPSET = 13
 OLD_BROADCAST = 6
@@ -283,6 +292,7 @@ IN_PLACE = frozenset(
 # (last operator set with the old form, operators, rewrite); the first line that fits is applied.
 TABLE: tuple[tuple[int, frozenset[str], Rewrite], ...] = (
     (ALWAYS, frozenset({"Dropout"}), dropout),
+    (ALWAYS, frozenset({"LSTM", "GRU", "RNN"}), recurrent),
     (4, frozenset({"Reshape"}), reshape),
     (OLD_BROADCAST, BROADCASTING, broadcast),
     (10, frozenset({"Clip"}), clip),
