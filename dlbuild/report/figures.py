@@ -40,5 +40,6 @@ def figures_text(found: Figures) -> Iterator[str]:
         )
         for step in found.steps
     ]
-    for line in table_text(_HEADER, rows):
-        yield f"    {line}"
+    if rows:
+        yield f"  steps, with a hook between them: {total:,}"
+        yield from (f"    {line}" for line in table_text(_HEADER, rows))

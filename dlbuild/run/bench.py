@@ -51,8 +51,8 @@ class Figures:
     """What was measured of one model on one target.
 
     unit: of cost, `instructions`, `ns`, or what the board says. cost: of one whole run.
-    is_repeatable: all runs cost the same. steps: each with a mark between, so that their sum is a
-    little more than a run's cost.
+    is_repeatable: all runs cost the same. steps: measured with a hook between them, of which the
+    compiler makes other code, so that their sum is not the run's cost.
     stack_bytes: overwritten by a run; None if the target does not say. stack_limit: what
     `dlbuild size` says.
     written: None if it was not observed.
