@@ -168,7 +168,7 @@ def read_documents(text: str, name: str) -> tuple[Node, ...]:
     found: list[Node] = []
     try:
         for document in yaml.compose_all(text, Loader=yaml.CBaseLoader):
-            node = _convert(document, source, ())
+            node = _Conversion(source).node(document, ())
             if not (isinstance(node, Scalar) and node.text == "" and not node.quoted):
                 found.append(node)
     except yaml.MarkedYAMLError as error:
@@ -272,30 +272,42 @@ def _yaml_fix(problem: str) -> str:
     return "quote the text" if "mapping values are not allowed" in problem else ""
 
 
-def _convert(node: yaml.Node, source: Source, path: tuple[yaml.Node, ...]) -> Node:
-    """Turn PyYAML's node into ours. path: the nodes around it, to stop at a loop of aliases."""
-    line, column = node.start_mark.line + 1, node.start_mark.column + 1
-    if any(node is outer for outer in path):
-        raise source.error(line, column, "this anchor contains itself")
-    if not node.tag.startswith("tag:yaml.org,2002:"):
-        raise source.error(
-            line, column, f"the tag '{node.tag}' is not used here", fix="write the value without it"
-        )
-    if isinstance(node, yaml.ScalarNode):
-        return Scalar(source, line, column, node.value, quoted=node.style in _QUOTES)
-    path = (*path, node)
-    if isinstance(node, yaml.SequenceNode):
-        inner = tuple(_convert(item, source, path) for item in node.value)
-        return Items(source, line, column, inner)
-    keys: dict[str, Scalar] = {}
-    values: dict[str, Node] = {}
-    for key_node, value_node in node.value:
-        key = _convert(key_node, source, path)
-        if not isinstance(key, Scalar):
-            raise key.error("a key must be one word")
-        if key.text in keys:
-            first = keys[key.text]
-            raise key.error(f"the key '{key.text}' is given twice", why=f"first at {first.where}")
-        keys[key.text] = key
-        values[key.text] = _convert(value_node, source, path)
-    return Table(source, line, column, values, keys)
+class _Conversion:
+    """Turns PyYAML's nodes into ours, what an alias names once, however often it is named."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._done: dict[yaml.Node, Node] = {}
+
+    def node(self, node: yaml.Node, path: tuple[yaml.Node, ...]) -> Node:
+        """Return ours. path: the nodes around it, to stop at a loop of aliases."""
+        if node not in self._done:
+            self._done[node] = self._converted(node, path)
+        return self._done[node]
+
+    def _converted(self, node: yaml.Node, path: tuple[yaml.Node, ...]) -> Node:
+        source = self._source
+        line, column = node.start_mark.line + 1, node.start_mark.column + 1
+        if any(node is outer for outer in path):
+            raise source.error(line, column, "this anchor contains itself")
+        if not node.tag.startswith("tag:yaml.org,2002:"):
+            what = f"the tag '{node.tag}' is not used here"
+            raise source.error(line, column, what, fix="write the value without it")
+        if isinstance(node, yaml.ScalarNode):
+            return Scalar(source, line, column, node.value, quoted=node.style in _QUOTES)
+        path = (*path, node)
+        if isinstance(node, yaml.SequenceNode):
+            inner = tuple(self.node(item, path) for item in node.value)
+            return Items(source, line, column, inner)
+        keys: dict[str, Scalar] = {}
+        values: dict[str, Node] = {}
+        for key_node, value_node in node.value:
+            key = self.node(key_node, path)
+            if not isinstance(key, Scalar):
+                raise key.error("a key must be one word")
+            if key.text in keys:
+                first = f"first at {keys[key.text].where}"
+                raise key.error(f"the key '{key.text}' is given twice", why=first)
+            keys[key.text] = key
+            values[key.text] = self.node(value_node, path)
+        return Table(source, line, column, values, keys)

@@ -99,6 +99,11 @@ class ValueText:
             return f"{self.element(access)} = f32_to_{dtype}(", ");"
         return f"{self.element(access)} = ", ";"
 
+    def is_addressed(self, access: str) -> bool:
+        """Tell whether an element is written with its whole address where it is used."""
+        is_named = access in self.values or access in self.starts
+        return not is_named and self.operand[access] not in self.by_value
+
     def address(self, access: str) -> str:
         """Return the address of an access as C."""
         if access in self.starts:

@@ -80,7 +80,7 @@ class Fitter:
     def _named_address(self, depth: int, value: Expr) -> list[Line]:
         lines: list[Line] = []
         for part in walk(value):
-            if isinstance(part, Read) and part.access not in self._values.starts:
+            if isinstance(part, Read) and self._values.is_addressed(part.access):
                 lines += self._address(depth, part.access)
         return lines
 
@@ -104,7 +104,8 @@ class Fitter:
     @contextmanager
     def _short_address(self, depth: int, access: str, lines: list[Line]) -> Iterator[None]:
         text = self._values.element(access)
-        if len(text) + INDENT * depth <= COLUMNS // 2 or access in self._values.starts:
+        is_short = len(text) + INDENT * depth <= COLUMNS // 2
+        if is_short or not self._values.is_addressed(access):
             yield
             return
         lines += self._address(depth, access)

@@ -60,6 +60,11 @@ def bounds(access: Access, ranges: Ranges) -> tuple[Condition, ...]:
     return tuple(c for c in _guards(access) if _verdict(c, ranges) is None)
 
 
+def is_absent(access: Access, ranges: Ranges) -> bool:
+    """Tell whether the element of an access exists at no point at all."""
+    return any(_verdict(condition, ranges) is False for condition in _guards(access))
+
+
 def _conditions(step: Loop, access: Mapping[str, Access]) -> Sequence[Condition]:
     found = list(step.when)
     for name in used_accesses(step):

@@ -164,6 +164,8 @@ class _Step:
                 continue
             if printer.values.operand[access] in printer.values.by_value:
                 continue
+            if guards.is_absent(printer.nest.access[access], printer.ranges):
+                continue
             fixed, moving = printer.nest.place[access].split(axis)
             flat = fixed.flat
             if len(flat.terms) + bool(flat.constant) < LEAST_ADDENDS or not moving.flat.terms:
@@ -225,20 +227,23 @@ class _Step:
             found = printer.nest.access.get(access)
             if found is None or found.outside is None or found.outside == "skip":
                 continue
+            is_absent = guards.is_absent(found, printer.ranges)
             conditions = guards.bounds(found, printer.ranges)
-            if not conditions:
+            if not conditions and not is_absent:
                 continue
             name = printer.fitter.fresh(f"{access}_read")
             kind = COMPUTE[found.outside.type]
-            head = f"{kind} {name} = "
+            head = f"const {kind} {name} = " if is_absent else f"{kind} {name} = "
             lines += printer.fitter.statement(depth, head, found.outside, printer.values.code, ";")
+            printer.values.values[access] = name
+            if is_absent:
+                continue
             tests = self._tests(conditions, depth)
             at = depth + len(tests)
             inner: list[Line] = []
             code = printer.fitter.place(at, access, inner)
             inner.append(Line(at, f"{name} = {code};"))
             lines += _enclosed(tests, inner, depth)
-            printer.values.values[access] = name
         return lines
 
 

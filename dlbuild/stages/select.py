@@ -107,8 +107,7 @@ class _Selection:
             joined.append(found)
         if self._fills_more([group, *consumers], joined):
             return
-        del self._groups[name]
-        self._homes[name] = []
+        self._leave(group)
         for found in joined:
             self._enter(found)
 
@@ -155,9 +154,7 @@ class _Selection:
                 )
             )
             if found is not None and not self._fills_more([producer, group], [found]):
-                del self._groups[group.anchor]
-                for name in group.ops:
-                    self._homes[name].remove(group.anchor)
+                self._leave(group)
                 self._enter(found)
                 return found
         return None
@@ -225,6 +222,11 @@ class _Selection:
 
     def _bytes(self, tensor: str) -> int:
         return arena_bytes(tensor, self._graph, self._options)
+
+    def _leave(self, group: Group) -> None:
+        del self._groups[group.anchor]
+        for name in group.ops:
+            self._homes[name].remove(group.anchor)
 
     def _enter(self, group: Group) -> None:
         self._groups[group.anchor] = group

@@ -157,6 +157,18 @@ CASES = {
         (f32(1, 2, 5, 7),),
         values={1: (0, 0, 1, 2, 0, 0, 1, 1)},
     ),
+    "pad_of_what_is_cut_away": Case(
+        "Pad",
+        (f32(1, 2, 3, 4), ("int64", (8,))),
+        (f32(2, 2, 3, 4),),
+        values={1: (-1, 0, 0, 0, 2, 0, 0, 0)},
+    ),
+    "pad_in_place_of_an_axis": Case(
+        "Pad",
+        (f32(3, 4), ("int64", (4,))),
+        (f32(3, 5),),
+        values={1: (0, -4, 0, 5)},
+    ),
     "matmul": Case("MatMul", (f32(2, 3, 4), f32(4, 5)), (f32(2, 3, 5),)),
     "argmax": Case("ArgMax", (f32(3, 9),), (("int64", (3, 1)),), {"axis": 1}),
     "reduce_sum_int32": Case(

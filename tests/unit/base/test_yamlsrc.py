@@ -158,6 +158,13 @@ def test_an_anchor_may_be_used_twice() -> None:
     assert integer(table(node["b"], "it")["n"], "it") == 1
 
 
+def test_anchors_of_anchors_take_no_longer_than_their_text() -> None:
+    steps = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
+    document = read_documents("a0: &a0 [x]\n" + steps, "f.yaml")[0]
+    assert isinstance(document, Table)
+    assert len(document.values) == 40
+
+
 def test_a_key_must_be_one_word() -> None:
     assert error_of("[a, b]: 1").splitlines()[0] == "f.yaml:1:1: error: a key must be one word"
 

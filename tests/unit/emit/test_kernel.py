@@ -11,12 +11,23 @@ from dlbuild.rulebook.instance import (
     Fold,
     Guard,
     Instance,
+    Let,
     Loop,
     Nest,
     Operand,
     Store,
 )
-from dlbuild.rulebook.value import COMPUTE_TYPE, Binary, Call, Expr, Local, Number, Read
+from dlbuild.rulebook.value import (
+    COMPUTE_TYPE,
+    Binary,
+    Call,
+    Choose,
+    Compare,
+    Expr,
+    Local,
+    Number,
+    Read,
+)
 
 ENVIRONMENT = environment([Path(__file__).parents[3] / "templates"])
 
@@ -259,3 +270,19 @@ def test_a_statement_that_does_not_fit_a_line_is_cut_at_a_part() -> None:
 
     assert max(map(len, text.splitlines())) <= 100
     assert "            const float part = " in text
+
+
+def test_one_number_passed_by_value_has_no_address_to_name() -> None:
+    nest = add_number().nests[0]
+    access = {**nest.access, "a": Access("a", (2, 3), (axis("i"), axis("j")))}
+    value: Expr = read("b")
+    for _ in range(9):  # nothing in a branch can be computed before: addresses are named instead
+        value = Choose(Local("t", "bool"), Binary("*", read("a"), read("b"), "f32"), value, "f32")
+    test = Let("t", Compare("<", read("a"), read("b")), "bool")
+    step = Loop((), lets=(test,), stores=(Store("y", value),))
+    what = replace(add_number(), nests=(replace(nest, access=access, steps=(step,)),))
+
+    text = rendered(what, orders={"a": (1, 0)}, constants="b").text
+
+    assert "const int32_t a_at = " in text
+    assert "b_at" not in text

@@ -229,3 +229,28 @@ def test_a_target_without_figures_counts_one_cycle_for_each_mac() -> None:
     tensors = {"x": f32(4, 8), "w": f32(8, 2), "y": f32(4, 2)}
     (kernel,) = profiled(network(tensors, [op("MatMul", "x w", "y")]), target=Target("t")).kernels
     assert kernel.cycles == 64
+
+
+def test_a_group_with_a_prologue_may_become_a_prologue_itself() -> None:
+    tensors = {
+        "x0": f32(1, 6),
+        "i": ("int64", ()),
+        "less": ("bool", (1, 6)),
+        "real": f32(1, 6),
+        "part": f32(6),
+        "log": f32(1, 6),
+        "y": f32(6),
+        "y2": f32(1, 6),
+    }
+    ops = [
+        op("Log", "x0", "log"),
+        op("GreaterOrEqual", "log x0", "less"),
+        op("Where", "less log x0", "y2"),
+        op("Cast", "less", "real", to=1),
+        op("Gather", "real i", "part", axis=0),
+        op("Hardmax", "part", "y", axis=-1),
+    ]
+    kernels = names(profiled(network(tensors, ops, outputs="y y2")))
+    assert sorted(name for kernel in kernels for name in kernel) == sorted(
+        {"log", "less", "y2", "real", "part", "y"}
+    )
