@@ -2,6 +2,7 @@
 
 The cases are onnx's own node tests; those of domains that onnx does not have stand in
 `tests/run/test_contrib_rules.py`. Nothing is compiled here: the steps are carried out with numpy.
+Of a rule with a C template of its own it is checked that it takes a case.
 """
 
 import warnings
@@ -132,7 +133,7 @@ def checked(case: Case) -> str:
     graph = graph_of(case, inputs, outputs)
     instance = match(graph.ops[0], graph, book(), Wish())
     if not instance.nests:
-        raise UserError("an opaque rule")
+        return ""  # it has a C template instead of steps: that it matches is all to say here
     operands = [operand for operand in instance.operands if operand.role == "input"]
     found = interpret(instance, {o.name: inputs[o.tensor] for o in operands})
     for operand in instance.operands:
