@@ -3,14 +3,15 @@
 import json
 from dataclasses import asdict, dataclass
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """Bytes of both objects. flash_bytes: code, constants and start values together.
 
-    stack_bytes: deepest run, None if the compiler cannot tell.
+    stack_bytes: deepest run, None if nobody can tell. stack_without: functions of libraries that
+    it calls and whose stack is not in it.
     """
 
     text_bytes: int
@@ -19,6 +20,7 @@ class Sizes:
     bss_bytes: int
     flash_bytes: int
     stack_bytes: int | None
+    stack_without: tuple[str, ...] = ()
 
 
 def encode_sizes(sizes: Sizes) -> bytes:
@@ -32,4 +34,5 @@ def decode_sizes(content: bytes) -> Sizes:
     fields = json.loads(content)
     assert fields.pop("kind") == "sizes"
     assert fields.pop("format") == FORMAT
+    fields["stack_without"] = tuple(fields["stack_without"])
     return Sizes(**fields)

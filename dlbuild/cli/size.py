@@ -30,11 +30,27 @@ def run(given: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=2))
         return 0
     header = ("model@target", "arena", "bound", "stack", "code", "tables", "flash")
-    cells = [[_cell(value) for value in row.values()] for row in rows]
+    cells = [[_cell(row[key]) for key in _COLUMNS] for row in rows]
     print("\n".join(table_text(header, cells)))
-    print("\nBytes. arena: activations and kernel scratch; bound: no plan can need less.")
-    print("stack: deepest path of a run. flash: code, tables and start values of both objects.")
+    print(f"\n{_LEGEND}")
+    for row in rows:
+        if row["stack_without"]:
+            print(f"stack of {row['build']}: without {row['stack_without']}, code of a library")
     return 0
+
+
+_COLUMNS = (
+    *("build", "arena_bytes", "bound_bytes", "stack_bytes"),
+    *("code_bytes", "tables_bytes", "flash_bytes"),
+)
+_LEGEND = """\
+All in bytes.
+arena: activations, kernel scratch, alignment, and interface buffers placed there
+bound: no plan can need less
+stack: the deepest path of a run, from the compiler's call graph and the machine code of libraries
+code: functions of both objects
+tables: their read-only data: weights, biases, scales and all else computed from them
+flash: code, tables and start values of both objects; not what a library adds"""
 
 
 def _rows(engine: Engine) -> list[Row]:
@@ -50,6 +66,7 @@ def _rows(engine: Engine) -> list[Row]:
             "code_bytes": sizes.text_bytes,
             "tables_bytes": sizes.rodata_bytes,
             "flash_bytes": sizes.flash_bytes,
+            "stack_without": ", ".join(sizes.stack_without),
         }
         rows.append(row)
     return rows

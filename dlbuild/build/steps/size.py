@@ -30,6 +30,7 @@ def run(job: Job) -> Mapping[str, bytes]:
         bss_bytes=whole.bss,
         flash_bytes=whole.flash_bytes,
         stack_bytes=stack.size_bytes if stack else None,
+        stack_without=stack.unknown if stack else (),
     )
     return {"size": encode_sizes(sizes)}
 
