@@ -134,7 +134,7 @@ def _on_board(asked: Bench, sample: Values, work: Path) -> Figures:
     if asked.steps:
         hooked, texts = _hooked(asked, work)
         parts = maker.program(model_program(hooked), "steps", [texts], work).converse(sent, counts)
-    written = _written(symbols(program.file), runs[0].written) if counts else None
+    written = written_places(symbols(program.file), runs[0].written) if counts else None
     return _figures(asked, runs, parts, written)
 
 
@@ -207,7 +207,7 @@ _STACK = ("board_stack_limit", "board_stack_end")
 Place = Symbol | Range
 
 
-def _written(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
+def written_places(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
     """Say where the bytes lie that a run wrote."""
     # The arena is the model's, or the program's for the model; so are the outputs.
     arenas = [one for one in names if one.name in {"arena", "dlb_arena"}]
@@ -245,7 +245,7 @@ def _without(one: Range, place: Place) -> list[Range]:
 def _cited(one: Range, names: Sequence[Symbol]) -> str:
     """Name the symbol in which a range begins, or else behind which it lies."""
     before = [name for name in names if name.address <= one.address]
-    nearest = max(before, key=lambda name: name.address, default=None)
+    nearest = max(before, key=lambda name: (name.address, name.size_bytes), default=None)
     if nearest is None:
         return f"{one.address:#010x}"
     if one.address < nearest.end:

@@ -172,12 +172,16 @@ def take(line: str, said: Said) -> int:
     if start != "dlb":
         said.other.append(line)
         return 0
-    numbers = [int(n, 0) for n in text.split()] if _NUMBERS.fullmatch(text) else []
+    numbers = [_number(n) for n in text.split()] if _NUMBERS.fullmatch(text) else []
     if word == "send" and numbers and numbers[0] > 0:
         return numbers[0]
     if not (_note(word, numbers, said) or _say(word, text, said)):
         said.fault = said.fault or f"it said a line that is not of the protocol: {line[:60]}"
     return 0
+
+
+def _number(text: str) -> int:
+    return int(text, 16 if text.startswith("0x") else 10)
 
 
 def _note(word: str, numbers: Sequence[int], said: Said) -> bool:

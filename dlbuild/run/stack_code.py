@@ -18,7 +18,8 @@ from dlbuild.run.toolchain import resolve, run
 
 _LABEL = re.compile(r"^([0-9a-f]+) <([^>]+)>:$")
 _LINE = re.compile(r"^\s*[0-9a-f]+:\s+(\S+)\s*(.*)$")
-_GOES = re.compile(r"(b|bl|blx|bx|b[a-z]{2}|b[a-z]{3,4}|cbn?z|j|jal|call|tail)(\.[nw])?")
+_GOES = re.compile(r"(b|bl|blx|bx|b[a-z]{2}|b[a-z]{3,4}|cbn?z|j|jal|jalr|jr|call|tail)(\.[nw])?")
+_BY_REGISTER = ("blx", "jalr", "jr")
 _TARGET = re.compile(r"<([^>+]+)(\+0x[0-9a-f]+)?>")
 _PUSH = re.compile(r"(?:push|vpush|stmdb|vstmdb|stmfd)(?:\.w)?")
 _SUBTRACT = re.compile(r"sp, (?:sp, )?#([0-9]+)")
@@ -129,8 +130,8 @@ def _read(mnemonic: str, operands: str, name: str, draft: _Draft) -> None:
     goes = _TARGET.search(operands)
     if goes and goes[1] != name:
         draft.calls[goes[1]] = None
-    elif not goes and mnemonic in {"blx", "jalr", "bl"}:
-        draft.is_known = False  # to where a register says
+    elif not goes and mnemonic in _BY_REGISTER:
+        draft.is_known = False
 
 
 def _taken(mnemonic: str, operands: str) -> int | None:
