@@ -186,7 +186,7 @@ def external_file(tensor: onnx.TensorProto, source: Path) -> Path:
         UserError: it lies outside the model's folder, or does not exist.
     """
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    location = entries.get("location", "")
+    location = str(entries.get("location", ""))
     where = f"{source}: tensor '{tensor.name}'"
     folder = source.parent
     path = folder / location

@@ -6,6 +6,7 @@ from onnx import helper, inliner
 from dlbuild.stages.parse_graph import domain_of, node_of, proto_of
 from dlbuild.stages.parse_shapes import ONNX_OF
 from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.subgraphs import rename as rename_in
 
 LOCAL_DOMAIN = "dlbuild.local"
 
@@ -49,9 +50,9 @@ def function_of(draft: Draft, node: Node) -> onnx.FunctionProto | None:
         schema = onnx.defs.get_schema(node.kind, node.opset, node.domain)
     except onnx.defs.SchemaError:
         return None
-    if schema.has_function:
-        content = schema.get_function_with_opset_version(schema.since_version)
-    elif schema.has_context_dependent_function:
+    if schema.has_function:  # type: ignore[attr-defined] # the stub lacks it
+        content = schema.get_function_with_opset_version(schema.since_version)  # type: ignore[attr-defined] # the stub lacks it
+    elif schema.has_context_dependent_function:  # type: ignore[attr-defined] # the stub lacks it
         types = [
             helper.make_tensor_type_proto(
                 ONNX_OF[draft.dtype(name)], draft.shape(name)
@@ -60,7 +61,7 @@ def function_of(draft: Draft, node: Node) -> onnx.FunctionProto | None:
             else b""
             for name in node.inputs
         ]
-        content = schema.get_context_dependent_function_with_opset_version(
+        content = schema.get_context_dependent_function_with_opset_version(  # type: ignore[attr-defined] # the stub lacks it
             schema.since_version, proto_of(node).SerializeToString(), types
         )
     else:
@@ -84,3 +85,6 @@ def rename(draft: Draft, node: Node, body: list[Node]) -> None:
     for inner in body:
         inner.inputs = [names.get(name, name) for name in inner.inputs]
         inner.outputs = [names.get(name, name) for name in inner.outputs]
+        for attribute in inner.special:
+            for graph in (attribute.g, *attribute.graphs):
+                rename_in(graph, names)

@@ -97,7 +97,7 @@ def zero_point(draft: Draft, grid: Grid) -> str:
 def quantize(draft: Draft, grid: Grid, value: float) -> Array:
     """Return the integer of one real number, by the formula of QuantizeLinear."""
     kind = numpy_dtype(grid.dtype)
-    limits = np.iinfo(kind)
+    limits = np.iinfo(kind.name)
     scale = np.float32(draft.constants[grid.scale].reshape(-1)[0])
     zero = int(draft.constants[grid.zero].reshape(-1)[0]) if grid.zero else 0
     with np.errstate(all="ignore"):

@@ -1,5 +1,7 @@
 """Operators that give back their operand: dropped, except where a copy is due."""
 
+import numpy as np
+
 from dlbuild.stages.rewrites.draft import Draft, Node
 
 NAMES = "Identity"
@@ -93,4 +95,4 @@ def is_forward(draft: Draft, node: Node) -> bool:
     steps = node.input(4)
     if not steps:
         return True
-    return steps in draft.constants and bool((draft.constants[steps] > 0).all())
+    return steps in draft.constants and bool((draft.constants[steps].astype(np.int64) > 0).all())
