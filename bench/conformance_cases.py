@@ -18,7 +18,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Op
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.stages.parse_graph import draft_of
+from dlbuild.stages.parse_graph import draft_of, node_of
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.functions import body_of
 
@@ -101,6 +101,8 @@ def structural(model: onnx.ModelProto, inputs: Mapping[str, Array], book: RuleBo
     pending = list(draft.nodes)
     while pending:
         node = pending.pop()
+        graphs = (graph for a in node.special for graph in (a.g, *a.graphs))
+        pending += [node_of(inner, draft.opsets) for graph in graphs for inner in graph.node]
         body = [] if book.rules_for(node.domain, node.kind) else expansion(draft, node)
         pending += body
         if not body:

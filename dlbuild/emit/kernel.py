@@ -81,7 +81,8 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
     nests = _nests(instance, operands, orders, in_table)
     by_value = frozenset(n for n in in_table if prod(operands[n].shape) == 1)
-    names = {name: _c_name(name) for name in operands}
+    axes = {axis for nest in nests for axis in nest.extent}
+    names = {name: f"{name}_" if name in axes else _c_name(name) for name in operands}
     bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
     words = set(re.findall(r"\w+", "\n".join(line.text for body in bodies for line in body)))
     parameters = tuple(

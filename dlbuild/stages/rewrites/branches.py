@@ -1,47 +1,56 @@
-"""An If whose condition is known at build time: the branch that is taken, in its place."""
+"""An If becomes the branch that is taken, or both and a choice for each result."""
 
-from collections.abc import Mapping
-
-import onnx
-
-from dlbuild.stages.parse_file import array_of
-from dlbuild.stages.parse_graph import node_of
+from dlbuild.base.errors import UserError
 from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.subgraphs import copies, graph_of, inlined
+
+CHOICE = "choice of branches"
+"""The attribute of an If whose branches are already in the graph, as further inputs."""
 
 
 def branch_of(draft: Draft, node: Node) -> list[Node] | None:
-    """Return the nodes of the branch that an If takes; None if it is not known which."""
-    if node.kind != "If" or node.domain or node.inputs[0] not in draft.constants:
+    """Return what to read in place of an If; None for other operators.
+
+    A branch has no effect but its results, so where only the run can tell, both are computed.
+
+    Raises:
+        UserError: the branches give results of different shapes.
+    """
+    if node.kind != "If" or node.domain:
         return None
-    wanted = "then_branch" if draft.constants[node.inputs[0]].all() else "else_branch"
-    graph = onnx.GraphProto()
-    graph.CopyFrom(next(a.g for a in node.special if a.name == wanted))
-    inner = [name for n in graph.node for name in n.output if name]
-    inner += [tensor.name for tensor in graph.initializer]
-    names = {name: draft.fresh(f"{node.label}/{name}") for name in dict.fromkeys(inner)}
-    rename(graph, names)
-    for tensor in graph.initializer:
-        draft.keep(tensor.name, array_of(tensor, draft.where))
-    body = [node_of(n, draft.opsets) for n in graph.node]
-    for number, n in enumerate(body):
-        n.name = f"{node.label}/{n.name or number}"
-    copies = [
-        Node("Identity", [value.name], [result], opset=node.opset)
-        for value, result in zip(graph.output, node.outputs, strict=True)
-        if result
-    ]
-    return [*body, *copies]
+    if CHOICE in node.attributes:
+        return chosen(draft, node)
+    condition = node.inputs[0]
+    if condition in draft.constants:
+        wanted = "then_branch" if draft.constants[condition].all() else "else_branch"
+        body, results = inlined(draft, graph_of(node, wanted), node.label, {})
+        return [*body, *copies(draft, node, results)]
+    nodes: list[Node] = []
+    names = [condition]
+    for branch in ("then_branch", "else_branch"):
+        body, results = inlined(draft, graph_of(node, branch), f"{node.label}/{branch}", {})
+        nodes += body
+        names += results
+    choice = Node("If", names, node.outputs, {CHOICE: 1}, node.label, opset=node.opset)
+    return [*nodes, choice]
 
 
-def rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
-    """Rename tensors in a graph and in the graphs inside it."""
-    for tensor in graph.initializer:
-        tensor.name = names.get(tensor.name, tensor.name)
-    for value in graph.output:
-        value.name = names.get(value.name, value.name)
-    for node in graph.node:
-        node.input[:] = [names.get(name, name) for name in node.input]
-        node.output[:] = [names.get(name, name) for name in node.output]
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                rename(inner, names)
+def chosen(draft: Draft, node: Node) -> list[Node]:
+    """Return the choice between the results of two branches."""
+    condition, *results = node.inputs
+    count = len(node.outputs)
+    truth = draft.fresh(f"{node.label}/condition")
+    scalar = draft.integers(f"{node.label}/scalar", [])
+    nodes = [Node("Reshape", [condition, scalar], [truth], opset=node.opset)]
+    for position, name in enumerate(node.outputs):
+        then, other = results[position], results[count + position]
+        if draft.tensors[then].shape != draft.tensors[other].shape:
+            raise UserError(
+                f"the branches give '{name}' the shapes {list(draft.shape(then))}"
+                f" and {list(draft.shape(other))}",
+                where=f"{draft.where}: node '{node.label}' (If)",
+                why="firmware has fixed buffers, and the condition is only known when it runs",
+                fix="export the model with a fixed condition",
+            )
+        nodes.append(Node("Where", [truth, then, other], [name], opset=node.opset))
+    return nodes

@@ -20,12 +20,17 @@ from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
 from dlbuild.stages.rewrites.branches import branch_of
 from dlbuild.stages.rewrites.contrib import ADOPTED, CONTRIB, stand_in
 from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.einsum import einsum_of
 from dlbuild.stages.rewrites.fold import fold, interpret_constants
 from dlbuild.stages.rewrites.functions import body_of
+from dlbuild.stages.rewrites.loops import loop_of
 from dlbuild.stages.rewrites.modernize import modernize
 
 PARTS = frozenset({"Split"})
 """Operators of which results without elements need no place."""
+
+REWRITES = (branch_of, loop_of, einsum_of, modernize)
+"""What may put other nodes in a node's place; the first that does so counts."""
 
 SMALL = 256
 """Constants of up to this many elements are shown to the shape inference (axes, sizes, pads)."""
@@ -63,7 +68,9 @@ class Walk:
     def visit(self, node: Node) -> list[Node]:
         """Keep, fold or replace a node; return the nodes to visit in its stead."""
         draft = self.draft
-        newer = branch_of(draft, node) or modernize(draft, node)
+        newer = next(
+            (n for n in (rewrite(draft, node) for rewrite in REWRITES) if n is not None), None
+        )
         if newer is not None:
             return newer
         if node.kind not in self.keep and fold(draft, node):

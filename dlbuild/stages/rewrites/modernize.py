@@ -5,6 +5,7 @@ graph. `Node.opset` becomes the version that has the new form.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -20,6 +21,8 @@ def modernize(draft: Draft, node: Node) -> list[Node] | None:
     """Return what to read in place of a node; None if it has its newest form."""
     if node.domain == DOMAIN:
         return adopted(draft, node)
+    if node.domain == TRAINING:
+        return each_tensor(draft, node)
     if node.domain:
         return None
     for last, kinds, rewrite in TABLE:
@@ -228,6 +231,31 @@ def recurrent(draft: Draft, node: Node) -> None:
         node.outputs[position] = name or draft.fresh(f"{label}_state_{position}")
 
 
+def one_side(draft: Draft, node: Node) -> None:
+    """Say that half of the frequencies are wanted: onnx infers all of them from the default."""
+    del draft
+    node.attributes.setdefault("onesided", 1)
+
+
+def each_tensor(draft: Draft, node: Node) -> list[Node] | None:
+    """Make a node for each of the tensors that one optimiser updates."""
+    del draft
+    rate, step, *rest = node.inputs
+    count = len(node.outputs) // (2 if len(rest) == 3 * (len(node.outputs) // 2) else 3)
+    if count == 1:
+        return None
+    return [
+        replace(
+            node,
+            inputs=[rate, step, *rest[number::count]],
+            outputs=node.outputs[number::count],
+            name=f"{node.label}_{number}",
+        )
+        for number in range(count)
+    ]
+
+
+TRAINING = "ai.onnx.preview.training"
 ADOPTED_OPSET = 21
 SOFTMAX_OPSET = 13
 OLD_BROADCAST = 6
@@ -292,6 +320,7 @@ IN_PLACE = frozenset(
 # (last operator set with the old form, operators, rewrite); the first line that fits is applied.
 TABLE: tuple[tuple[int, frozenset[str], Rewrite], ...] = (
     (ALWAYS, frozenset({"Dropout"}), dropout),
+    (ALWAYS, frozenset({"STFT"}), one_side),
     (ALWAYS, frozenset({"LSTM", "GRU", "RNN"}), recurrent),
     (4, frozenset({"Reshape"}), reshape),
     (OLD_BROADCAST, BROADCASTING, broadcast),
