@@ -11,6 +11,9 @@ from dlbuild.emit.ranges import Ranges, added
 from dlbuild.rulebook.instance import Instance, Operand
 from dlbuild.rulebook.value import Number
 
+_VERB = {"output": "writes", "scratch": "keeps"}
+"""What a kernel does with an operand that it does not only read."""
+
 
 def kernel_comment(
     instance: Instance, orders: Orders, parameters: Sequence[Parameter], nodes: Sequence[str]
@@ -33,8 +36,9 @@ def kernel_comment(
     shown = {p.operand for p in parameters}
     for operand in instance.operands:
         if operand.name in shown:
-            verb = "writes" if operand.role == "output" else "reads"
-            lines += wrapped(f"{verb} {_described(operand, orders)}", "    ")
+            lines += wrapped(
+                f"{_VERB.get(operand.role, 'reads')} {_described(operand, orders)}", "    "
+            )
     for name, bound in _magnitudes(instance):
         lines += wrapped(f"{name}: at most {bound:,} in magnitude, no overflow", "    ")
     lines[0] = f"/* {lines[0][3:]}"
@@ -54,7 +58,7 @@ def _magnitudes(instance: Instance) -> Iterator[tuple[str, int]]:
     """Yield each integer sum that needs no check, and how great it can become."""
     for nest in instance.nests:
         dtype = {n: instance.operand(a.operand).dtype for n, a in nest.access.items()}
-        ranges = Ranges(nest.extent, dtype)
+        ranges = Ranges(nest.extent, dtype, nest.given)
         for step in nest.steps:
             ranges.enter(step)
             for fold in step.folds:

@@ -23,6 +23,7 @@ from dlbuild.emit.nest import Printer
 from dlbuild.emit.opaque import Elements
 from dlbuild.emit.parameter import Parameter
 from dlbuild.emit.ranges import Ranges
+from dlbuild.emit.rings import Rows, rows_of
 from dlbuild.rulebook.address import strides
 from dlbuild.rulebook.index import Folded, Index, Loaded, Quotient, Remainder, Tabled
 from dlbuild.rulebook.instance import Instance, Operand
@@ -49,6 +50,7 @@ class KernelText:
     """A kernel as C. `text` depends on sizes, types and layouts alone, `comment` on names too.
 
     helpers: in the order in which they must stand before it. includes: standard headers.
+    given: the numbers that follow the parameters, int32_t each.
     """
 
     text: str
@@ -56,6 +58,7 @@ class KernelText:
     parameters: tuple[Parameter, ...]
     helpers: tuple[str, ...]
     includes: tuple[str, ...]
+    given: tuple[str, ...] = ()
 
 
 def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another stage
@@ -85,13 +88,15 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     names = {name: f"{name}_" if name in axes else _c_name(name) for name in operands}
     bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
     words = set(re.findall(r"\w+", "\n".join(line.text for body in bodies for line in body)))
+    written = _written(instance, nests)
     parameters = tuple(
-        Parameter(o.name, storage(o.dtype), o.name in by_value, o.role != "output")
+        Parameter(o.name, storage(o.dtype), o.name in by_value, o.name not in written)
         for o in instance.operands
         if names[o.name] in words or not instance.nests
     )
+    given = tuple(g for g in dict.fromkeys(g for n in nests for g in n.given) if g in words)
     text = environment.get_template(instance.template or DEFAULT_TEMPLATE).render(
-        signature=_signature(name, parameters, names, restrict),
+        signature=_signature(name, parameters, given, names, restrict),
         nests=[[str(line) for line in body] for body in bodies],
         sizes=instance.sizes,
         of=Elements(operands, names, by_value),
@@ -106,6 +111,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         parameters=parameters,
         helpers=helpers,
         includes=includes_of(texts),
+        given=given,
     )
 
 
@@ -115,6 +121,11 @@ def _nests(
     """Return the nests that do something, lowered."""
     nests = [lower(nest, operands, orders, in_table) for nest in instance.nests]
     return [n for n in nests if n.steps and all(n.extent[a] for a in n.domain)]
+
+
+def _written(instance: Instance, nests: Sequence[Lowered]) -> frozenset[str]:
+    stored = {n.access[s.access].operand for n in nests for step in n.steps for s in step.stores}
+    return frozenset(stored | {o.name for o in instance.operands if o.role == "output"})
 
 
 def _c_name(name: str) -> str:
@@ -158,8 +169,10 @@ def _body(  # noqa: PLR0913, PLR0917 - what a nest is printed with
 ) -> list[Line]:
     """Return the lines of one nest, in a block of its own if there are several."""
     depth = 1 if count == 1 else 2
-    printer = _printer(nest, operands, orders, by_value, names)
-    loops = printer.lines(depth)
+    nest, rows = rows_of(nest, operands, names)
+    printer = _printer(nest, operands, orders, by_value, names, rows)
+    heads = [line for found in rows for line in found.lines(printer.indices, depth)]
+    loops = [*heads, *printer.lines(depth)]
     lines = [*_sizes(nest, loops, depth), *_tables(nest, depth)]
     if lines:
         lines.append(Line(0, ""))
@@ -167,15 +180,16 @@ def _body(  # noqa: PLR0913, PLR0917 - what a nest is printed with
     return lines if count == 1 else [Line(1, "{"), *lines, Line(1, "}")]
 
 
-def _printer(
+def _printer(  # noqa: PLR0913, PLR0917 - what a nest is printed with
     nest: Lowered,
     operands: Mapping[str, Operand],
     orders: Orders,
     by_value: frozenset[str],
     names: Mapping[str, str],
+    rows: Sequence[Rows],
 ) -> Printer:
     access_dtype = {n: operands[a.operand].dtype for n, a in nest.access.items()}
-    ranges = Ranges(nest.extent, access_dtype)
+    ranges = Ranges(nest.extent, access_dtype, nest.given)
 
     def loaded_place(atom: Loaded) -> Place:
         pitch = strides(operands[atom.operand].shape, orders.get(atom.operand, ()))
@@ -193,14 +207,16 @@ def _printer(
         index=indices,
         ranges=ranges,
         operand={n: names[a.operand] for n, a in nest.access.items()}
-        | {n: c for n, c in names.items() if n not in nest.access},
+        | {n: c for n, c in names.items() if n not in nest.access}
+        | {found.access: found.base for found in rows},
         dtype=access_dtype,
         place=nest.place.__getitem__,
         model_place=nest.model_place.__getitem__,
         by_value=frozenset(names[n] for n in by_value),
         names={name: _c_name(name) for name in locals_},
     )
-    taken = [*names.values(), *nest.extent, *map(_c_name, locals_), *nest.tables]
+    taken = [*names.values(), *nest.extent, *nest.given, *map(_c_name, locals_), *nest.tables]
+    taken += [found.name for found in rows]
     fitter = Fitter(values, taken)
     return Printer(nest, operands, ranges, indices, values, fitter)
 
@@ -270,11 +286,13 @@ def _table(head: str, words: Sequence[str], depth: int) -> list[Line]:
 def _signature(
     name: str,
     parameters: Sequence[Parameter],
+    given: Sequence[str],
     names: Mapping[str, str],
     restrict: frozenset[str],
 ) -> str:
     """Return the head of the function, broken as clang-format breaks it."""
     items = [_declared(p, names[p.operand], p.operand in restrict) for p in parameters]
+    items += [f"int32_t {name}" for name in given]
     return filled(f"static void {name}(", items or ["void"], ")")
 
 

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from dlbuild.emit.itext import Place
 from dlbuild.emit.liveness import live_steps, variables_of
+from dlbuild.emit.ranges import box_of
 from dlbuild.rulebook.address import address, view_strides
-from dlbuild.rulebook.index import Atom, Folded, Index, Quotient, Remainder
+from dlbuild.rulebook.index import Atom, Bound, Folded, Index, Quotient, Remainder
 from dlbuild.rulebook.instance import Access, Condition, Fold, Let, Loop, Nest, Operand, Store
 from dlbuild.rulebook.interpret import used_accesses
 from dlbuild.rulebook.substitution import Substitution
@@ -35,6 +36,8 @@ class Lowered:
     model_place: Mapping[str, Index]
     steps: tuple[Loop, ...]
     tables: Mapping[str, tuple[float, ...]]
+    given: Mapping[str, Bound]
+    count: Mapping[str, str]
 
 
 def lower(
@@ -59,6 +62,8 @@ def lower(
         model_place={n: address(a, operands[a.operand]) for n, a in access.items()},
         steps=steps,
         tables=nest.tables,
+        given=nest.given,
+        count=nest.count,
     )
     proved = _without_proved_guards(whole)
     return _merged(_ordered(_without_unit_axes(proved), operands, constants))
@@ -97,7 +102,7 @@ def _place(access: Access, operands: Mapping[str, Operand], orders: Orders) -> P
 
 
 def _without_proved_guards(nest: Lowered) -> Lowered:
-    box = {axis: (0, max(count, 1)) for axis, count in nest.extent.items()}
+    box = box_of(nest.extent, nest.given)
 
     def is_open(index: Index, extent: int) -> bool:
         low, high = index.interval(box)
@@ -149,7 +154,7 @@ def _simplified(atom: Atom, box: Mapping[str, tuple[int, int]]) -> Index:
 def _substituted(nest: Lowered, axes: Mapping[str, Index]) -> Lowered:
     """Return the nest with maps in the place of axes, which it loops over no longer."""
     extent = {a: e for a, e in nest.extent.items() if a not in axes}
-    box = {a: (0, max(e, 1)) for a, e in nest.extent.items()}
+    box = box_of(nest.extent, nest.given)
     change = _Simplification(axes=axes, box=box)
 
     def loop(step: Loop) -> Loop:
@@ -166,14 +171,14 @@ def _substituted(nest: Lowered, axes: Mapping[str, Index]) -> Lowered:
             stores=tuple(Store(s.access, change.expr(s.value)) for s in step.stores),
         )
 
-    return Lowered(
+    return replace(
+        nest,
         domain=tuple(a for a in nest.domain if a not in axes),
         extent=extent,
         access={n: change.access(a) for n, a in nest.access.items()},
         place={n: p.mapped(change.index) for n, p in nest.place.items()},
         model_place={n: change.index(i) for n, i in nest.model_place.items()},
         steps=tuple(loop(step) for step in nest.steps),
-        tables=nest.tables,
     )
 
 
@@ -186,7 +191,7 @@ def _ordered(nest: Lowered, operands: Mapping[str, Operand], constants: frozense
     written = [s.access for step in nest.steps for s in step.stores]
     domain = nest.domain
     if written:
-        domain = _by_stride(nest.domain, nest.place[written[0]])
+        domain = _by_stride(nest.domain, nest.place[written[0]], nest.given)
 
     def loop(step: Loop) -> Loop:
         if step.stores:
@@ -195,19 +200,28 @@ def _ordered(nest: Lowered, operands: Mapping[str, Operand], constants: frozense
             guide = _first_activation(step, nest, operands, constants)
         else:
             guide = None
-        return (
-            step if guide is None else replace(step, over=_by_stride(step.over, nest.place[guide]))
-        )
+        if guide is None:
+            return step
+        return replace(step, over=_by_stride(step.over, nest.place[guide], nest.given))
 
     return replace(nest, domain=domain, steps=tuple(loop(step) for step in nest.steps))
 
 
-def _by_stride(axes: Sequence[str], place: Place) -> tuple[str, ...]:
-    flat = place.flat
+def _by_stride(axes: Sequence[str], place: Place, given: Mapping[str, Bound]) -> tuple[str, ...]:
+    flat = Place(tuple((_unrolled(index, given), stride) for index, stride in place.parts)).flat
     entangled = set(flat.entangled_axes())
     if entangled & set(axes):
         return tuple(axes)
     return tuple(sorted(axes, key=lambda axis: -abs(flat.coefficient(axis))))
+
+
+def _unrolled(index: Index, given: Mapping[str, Bound]) -> Index:
+    """Return the map that a ring of rows, which depends on a given number, goes round with."""
+    match index.terms:
+        case ((Remainder(of, _), 1),) if any(axis in given for axis in of.axes()):
+            return of
+        case _:
+            return index
 
 
 def _first_activation(
@@ -307,7 +321,8 @@ def _mergeable(nest: Lowered) -> Iterator[tuple[str, str]]:
 
 
 def _pinned(nest: Lowered) -> Iterator[str]:
-    """Yield the axes whose own value matters."""
+    """Yield the axes whose own value or number of turns matters."""
+    yield from nest.count
     for place in nest.place.values():
         yield from place.flat.entangled_axes()
     for access in nest.access.values():

@@ -13,6 +13,7 @@ from dlbuild.emit.guards import Clamp, Plan
 from dlbuild.emit.itext import IndexText
 from dlbuild.emit.lower import Lowered
 from dlbuild.emit.ranges import Ranges
+from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Condition, Fold, Loop, Operand
 from dlbuild.rulebook.interpret import used_accesses
 from dlbuild.rulebook.value import COMPUTE_TYPE, Binary, Expr, Local, Number
@@ -45,7 +46,8 @@ class Printer:
         for level in reversed(range(len(self.nest.domain))):
             axis = self.nest.domain[level]
             at = depth + level
-            head = Line(at, f"for (int32_t {axis} = 0; {axis} < {axis.upper()}; ++{axis}) {{")
+            end = self.nest.count.get(axis, axis.upper())
+            head = Line(at, f"for (int32_t {axis} = 0; {axis} < {end}; ++{axis}) {{")
             body = [head, *hoisted[level + 1], *body, Line(at, "}")]
         return [*hoisted[0], *body]
 
@@ -107,6 +109,8 @@ class _Step:
         lows = [c for c in plan.clamps if c.axis == axis and not c.is_end]
         ends = [c for c in plan.clamps if c.axis == axis and c.is_end]
         first = self._edge(axis, lows, "first", 0, "0", lines, depth)
+        if axis in self.printer.nest.count:
+            ends.append(Clamp(axis, is_end=True, index=Index.axis(self.printer.nest.count[axis])))
         end = self._edge(axis, ends, "end", extent, axis.upper(), lines, depth)
         return lines, first, end
 
@@ -150,7 +154,7 @@ class _Step:
             return chosen
         chosen, is_new = self.printer.fitter.constant(name, code)
         if is_new:
-            level = max((domain.index(a) + 1 for a in axes), default=0)
+            level = max((domain.index(a) + 1 for a in axes if a in domain), default=0)
             text = f"const int32_t {chosen} = {code};"
             self.hoisted[level].append(Line(self.depth + level, text))
         return chosen

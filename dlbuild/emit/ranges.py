@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf, prod
+from types import MappingProxyType
 
 from dlbuild.emit.ctypes import LIMITS
-from dlbuild.rulebook.index import Index
+from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.instance import Fold, Loop
 from dlbuild.rulebook.range import range_of_dtype
 from dlbuild.rulebook.value import (
@@ -36,9 +37,14 @@ CORNERS = ("+", "-", "*")
 class Ranges:
     """The ranges of a nest's values, given its loop extents and the element types it reads."""
 
-    def __init__(self, extent: Mapping[str, int], dtype: Mapping[str, str]) -> None:
-        """dtype: the element type that each access reads."""
-        self._box = {axis: (0, max(count, 1)) for axis, count in extent.items()}
+    def __init__(
+        self,
+        extent: Mapping[str, int],
+        dtype: Mapping[str, str],
+        given: Mapping[str, Bound] = MappingProxyType({}),
+    ) -> None:
+        """dtype: the element type that each access reads. given: see Nest."""
+        self._box = box_of(extent, given)
         self._extent = extent
         self._dtype = dtype
         self._locals: dict[str, Range] = {}
@@ -173,6 +179,12 @@ class Ranges:
         self._locals[fold.name] = grown
         again = hull(grown, self.of(fold.each))
         return grown if again == grown else full(fold.type)
+
+
+def box_of(extent: Mapping[str, int], given: Mapping[str, Bound]) -> dict[str, tuple[int, int]]:
+    """Return the half-open ranges of all that an index map of a nest may name."""
+    box = {axis: (0, max(count, 1)) for axis, count in extent.items()}
+    return box | {name: (low, high + 1) for name, (low, high) in given.items()}
 
 
 def added(fold: Fold) -> Expr | None:
