@@ -33,8 +33,10 @@ PIPELINE = Pipeline(
             f"{_STEPS}.tile",
             reads=("graph", "profile"),
             makes=("tiles",),
-            target=("memories",),
-            options=("optimize", "max_recompute"),
+            target=("name", "features", "memories", "stack_bytes"),
+            options=("optimize", "requantize", "max_recompute", "input", "output"),
+            folders=("rules/ops",),
+            libraries=("numpy", "pyyaml"),
         ),
         Stage(
             "schedule",

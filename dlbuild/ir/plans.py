@@ -97,10 +97,103 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
+class RowRead:
+    """The rows of a tensor that row `r` of a layer reads: those in [stride * r + low,
+    stride * r + high) that exist, [0, extent).
+
+    A row is what lies between two neighbours along the slowest axis in memory that has more than
+    one of them.
+    """
+
+    tensor: str
+    stride: int
+    low: int
+    high: int
+    extent: int
+
+    def first(self, row: int) -> int:
+        """Return the first row that is read."""
+        return min(max(self.stride * row + self.low, 0), self.extent)
+
+    def end(self, row: int) -> int:
+        """Return the row after the last that is read."""
+        return min(max(self.stride * row + self.high, 0), self.extent)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A kernel of a strip, computed row by row.
+
+    axis: of its domain, whose points are the rows of `writes`; or of its reduction (then it
+    adds row after row of what it reads to `sums`, and writes at the end).
+    room: layers whose progress it waits for, so as not to overwrite a row that they read.
+    """
+
+    kernel: str
+    axis: str
+    rows: int
+    reads: tuple[RowRead, ...]
+    writes: str
+    sums: tuple[str, ...] = ()
+    room: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A tensor of which a strip keeps `rows` rows at a time: row r is in place r % rows."""
+
+    tensor: str
+    rows: int
+    extent: int
+    row_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Two tensors that may share bytes during a strip: `upper`, read for the last time, begins at
+    least `distance_bytes` after `lower`, which the strip writes over it.
+    """
+
+    upper: str
+    lower: str
+    distance_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Consecutive kernels computed together, row by row.
+
+    The layer nearest to the end whose input rows are there, and whose output ring has room, goes
+    first. layers: in the profile's order. streamed: the model's input whose rows the user brings
+    one by one, or the empty name.
+    """
+
+    layers: tuple[Layer, ...]
+    rings: tuple[Ring, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+    streamed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Partial results that a layer keeps: one number of `dtype` for each of `count` results."""
+
+    name: str
+    dtype: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class TilePlan:
-    """The tasks of each kernel, in order of execution, kernels in the profile's order."""
+    """The tasks of each kernel, in order of execution, kernels in the profile's order.
+
+    strips: kernels whose tasks are computed together; each kernel is in one of them at most.
+    sums: the partial results of layers.
+    """
 
     tiles: tuple[Tile, ...]
+    strips: tuple[Strip, ...] = ()
+    sums: tuple[Sums, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +202,8 @@ class Buffer:
 
     memory: a memory of the target, or `caller` (interface buffers), where offset is 0.
     alias_of: another buffer in whose bytes it lies (in place or view), or the empty name.
+    rows: of a ring, how many it keeps; 0 = the whole tensor is there.
+    dtype: of working memory, which is no tensor of the model; else the empty name.
     """
 
     tensor: str
@@ -119,17 +214,24 @@ class Buffer:
     last_step: int
     align_bytes: int = 1
     alias_of: str = ""
+    rows: int = 0
+    dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the schedule: a tile of a kernel on a core. `is_code` is false for an alias."""
+    """One line of the schedule: a tile of a kernel on a core. `is_code` is false for an alias.
+
+    strip: the number, from 1, of the strip it belongs to; steps of a strip are neighbours and run
+    together. 0 = none.
+    """
 
     number: int
     kernel: str
     tile: int = 0
     core: int = 0
     is_code: bool = True
+    strip: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ def model_program(built: Built, *, is_linked: bool = False) -> str:
         "inputs": [_port(built, port) for port in ports if port.is_input],
         "outputs": [_port(built, port) for port in ports if not port.is_input],
         "arguments": _arguments(built),
+        "is_streamed": built.options.input == "streamed",
         "is_poisoned": not is_linked,
     }
     return _render(built, "runner/run.c.j2", context, "h" if is_linked else "c")
@@ -114,8 +115,8 @@ def layer_program(built: Built) -> str:
 
 
 def code_steps(built: Built) -> tuple[Step, ...]:
-    """Return the steps that call a function."""
-    return tuple(step for step in built.schedule.steps if step.is_code)
+    """Return the steps that call a function of their own; those of strips run together."""
+    return tuple(step for step in built.schedule.steps if step.is_code and not step.strip)
 
 
 def reads_of(built: Built, step: Step) -> tuple[str, ...]:
@@ -232,7 +233,8 @@ def _arguments(built: Built) -> list[str]:
 def _port(built: Built, port: Port) -> dict[str, object]:
     """A port in the caller's memory is a variable of the program, one in the arena is there."""
     variable, name = _variable(port, "dlb_"), port.tensor.name
-    is_callers = built.schedule.buffer[name].memory == CALLER
+    is_streamed = port.is_input and built.options.input == "streamed"
+    is_callers = is_streamed or built.schedule.buffer[name].memory == CALLER
     place = _Place(variable.name, _size_bytes(port.tensor)) if is_callers else _place(built, name)
     return {"is_callers": is_callers, "variable": variable, "place": place}
 

@@ -64,7 +64,7 @@ def arena(graph: Graph, schedule: Schedule) -> Arena:
     """Return the arena of a schedule; it has no members if no tensor lies in it."""
     (use,) = schedule.memories
     resident = [b for b in schedule.buffers if b.memory != CALLER]
-    ctypes = {storage(graph.tensor[b.tensor].dtype) for b in resident}
+    ctypes = {storage(dtype_of(graph, b)) for b in resident}
     natural = max((_SIZE[c] for c in ctypes), default=1)
     size_bytes = -(-use.height_bytes // natural) * natural
     members = tuple(
@@ -74,6 +74,11 @@ def arena(graph: Graph, schedule: Schedule) -> Arena:
     )
     align_bytes = max([natural, *(b.align_bytes for b in resident)])
     return Arena(use, members, size_bytes, align_bytes)
+
+
+def dtype_of(graph: Graph, buffer: Buffer) -> str:
+    """Return the element type of what a buffer holds."""
+    return buffer.dtype or graph.tensor[buffer.tensor].dtype
 
 
 class Places:
@@ -88,11 +93,32 @@ class Places:
     def element(self, tensor: str) -> str:
         """Return the expression of a tensor's first element."""
         buffer = self._schedule.buffer[tensor]
-        ctype = storage(self._graph.tensor[tensor].dtype)
-        at = buffer.offset_bytes // _SIZE[ctype]
+        at = buffer.offset_bytes // _SIZE[self._ctype(buffer)]
+        return f"{self._array(buffer)}[{at}]"
+
+    def row(self, tensor: str, row: str, elements: int) -> str:
+        """Return the expression of a pointer to a row.
+
+        Args:
+            tensor: a tensor of a strip.
+            row: which of the rows that are there, as C; the empty text = the first.
+            elements: of one row.
+        """
+        buffer = self._schedule.buffer[tensor]
+        if not row:
+            return self.pointer(tensor)
+        at = buffer.offset_bytes // _SIZE[self._ctype(buffer)]
+        factor = f"({row})" if " " in row else row
+        place = row if elements == 1 else f"{factor} * {elements}"
+        return f"&{self._array(buffer)}[{f'{at} + ({place})' if at else place}]"
+
+    def _ctype(self, buffer: Buffer) -> str:
+        return storage(dtype_of(self._graph, buffer))
+
+    def _array(self, buffer: Buffer) -> str:
         if buffer.memory == CALLER:
-            return f"{self._owner(buffer)}[{at}]"
-        return f"{self._arena}{_MEMBER[ctype]}[{at}]"
+            return self._owner(buffer)
+        return f"{self._arena}{_MEMBER[self._ctype(buffer)]}"
 
     def pointer(self, tensor: str) -> str:
         """Return the expression of a pointer to a tensor's first element."""
@@ -132,6 +158,9 @@ def lifetime_table(buffers: Sequence[Buffer]) -> list[str]:
 
 
 def _named(buffer: Buffer, room: int) -> str:
+    if buffer.rows:
+        kept = f", {buffer.rows} {'row' if buffer.rows == 1 else 'rows'} at a time"
+        return quoted(buffer.tensor, room - len(kept)) + kept
     if not buffer.alias_of:
         return quoted(buffer.tensor, room)
     half = (room - len(" in ")) // 2

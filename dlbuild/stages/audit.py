@@ -11,6 +11,7 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Buffer, Kernel, Profile, Schedule, Step, TilePlan
 from dlbuild.ir.target import Options, Target
+from dlbuild.stages.audit_rows import replay_rows
 from dlbuild.stages.contents import Contents
 
 
@@ -32,7 +33,9 @@ def audit(  # noqa: PLR0913, PLR0917 - one argument for each stage that came bef
         AuditError: names the step and the tensors of the first fault found.
     """
     plan = _Plan(graph, profile, tiles, schedule, target, options)
-    for check in (_steps, _buffers, _interface, _memories, _lifetimes, _overlaps, _replay):
+    replay = _replay_of_rows if tiles.strips else _replay
+    checks = (_steps, _strips, _buffers, _interface, _memories, _lifetimes, _overlaps, replay)
+    for check in checks:
         for fault in check(plan):
             raise AuditError(fault)
 
@@ -69,8 +72,9 @@ def _region(buffer: Buffer) -> str:
     return f"caller's {root}" if buffer.memory == "caller" else buffer.memory
 
 
-def _element_bytes(plan: _Plan, tensor: str) -> int:
-    return max(DTYPES[plan.graph.tensor[tensor].dtype].bits // 8, 1)
+def _element_bytes(plan: _Plan, buffer: Buffer) -> int:
+    dtype = buffer.dtype or plan.graph.tensor[buffer.tensor].dtype
+    return max(DTYPES[dtype].bits // 8, 1)
 
 
 def _shares_bytes(one: Buffer, other: Buffer) -> bool:
@@ -121,24 +125,35 @@ def _buffers(plan: _Plan) -> Iterator[str]:
     buffers = plan.schedule.buffers
     names = [buffer.tensor for buffer in buffers]
     written = [name for kernel in plan.profile.kernels for name in kernel.writes]
-    for name in (*plan.graph.inputs, *written):
+    sums = {s.name: s.count * DTYPES[s.dtype].bits // 8 for s in plan.tiles.sums}
+    for name in (*plan.graph.inputs, *written, *sums):
         if names.count(name) != 1:
             yield f"{name} has {names.count(name)} buffers"
     for buffer in buffers:
-        if buffer.tensor not in (*plan.graph.inputs, *written):
+        if buffer.tensor not in (*plan.graph.inputs, *written, *sums):
             yield f"{buffer.tensor} has a buffer, but nobody writes it"
             continue
-        tensor = plan.graph.tensor[buffer.tensor]
-        if buffer.size_bytes != tensor.size_bytes or buffer.offset_bytes < 0:
+        due = sums.get(buffer.tensor) or _tensor_bytes(plan, buffer)
+        if buffer.size_bytes != due or buffer.offset_bytes < 0:
             yield (
                 f"the buffer of {buffer.tensor} has {buffer.size_bytes} B"
-                f" at {buffer.offset_bytes}, the tensor {tensor.size_bytes} B"
+                f" at {buffer.offset_bytes}, the tensor {due} B"
             )
-        element = _element_bytes(plan, buffer.tensor)
+        element = _element_bytes(plan, buffer)
         if buffer.offset_bytes % element or buffer.offset_bytes % buffer.align_bytes:
             yield f"{buffer.tensor} lies at {buffer.offset_bytes}, which is not aligned"
         if buffer.alias_of:
             yield from _inside(plan, buffer)
+
+
+def _tensor_bytes(plan: _Plan, buffer: Buffer) -> int:
+    """Return the bytes of a tensor, of a ring those of the rows that are kept."""
+    size = plan.graph.tensor[buffer.tensor].size_bytes
+    rings = [r for strip in plan.tiles.strips for r in strip.rings if r.tensor == buffer.tensor]
+    for ring in rings:
+        if ring.rows == buffer.rows and ring.row_bytes * ring.extent == size:
+            return ring.rows * ring.row_bytes
+    return 0 if rings or buffer.rows else size
 
 
 def _inside(plan: _Plan, buffer: Buffer) -> Iterator[str]:
@@ -159,11 +174,13 @@ def _interface(plan: _Plan) -> Iterator[str]:
     ):
         for name in names:
             buffer = plan.schedule.buffer[name]
-            if (buffer.memory == "caller") != (option != "arena"):
+            if (buffer.memory == "caller") != (option not in ("arena", "streamed")):
                 yield f"{name} lies in {buffer.memory}, the option says {option}"
             if buffer.memory == "caller" and (buffer.alias_of or buffer.offset_bytes):
                 yield f"{name} is the caller's, but lies in {buffer.alias_of}"
-    kept = (*plan.graph.inputs, *plan.graph.outputs)
+    # Of a streamed input the user keeps nothing in the arena.
+    inputs = () if plan.options.input == "streamed" else plan.graph.inputs
+    kept = (*inputs, *plan.graph.outputs)
     for name in plan.graph.outputs:
         for other in kept:
             if other != name and _shares_bytes(
@@ -194,7 +211,7 @@ def _memories(plan: _Plan) -> Iterator[str]:
             yield f"the budget of {use.memory} is not {use.budget_bytes}"
         here = [buffer for buffer in plan.schedule.buffers if buffer.memory == use.memory]
         top = max([0, *(buffer.offset_bytes + buffer.size_bytes for buffer in here)])
-        element = max([1, *(_element_bytes(plan, buffer.tensor) for buffer in here)])
+        element = max([1, *(_element_bytes(plan, buffer) for buffer in here)])
         if not 0 <= use.height_bytes - top < element or use.height_bytes % element:
             yield f"{use.memory} is filled to {top} B, not to {use.height_bytes}"
         if use.bound_bytes > use.height_bytes:
@@ -235,12 +252,29 @@ def _overlaps(plan: _Plan) -> Iterator[str]:
             last = min(one.last_step, other.last_step)
             if first >= last or not _shares_bytes(one, other):
                 continue
+            if _slides(plan, one, other) or _slides(plan, other, one):
+                continue  # the replay proves that no byte is overwritten too early
             if (one.alias_of or one.tensor) != (other.alias_of or other.tensor):
                 yield f"step {first}: {one.tensor} and {other.tensor} share bytes undeclared"
             elif not _is_view(plan, one, other) and not (
                 last == first + 1 and _is_in_place(plan, plan.schedule.steps[first], one, other)
             ):
                 yield f"step {first}: {one.tensor} and {other.tensor} may not share bytes"
+
+
+def _slides(plan: _Plan, upper: Buffer, lower: Buffer) -> bool:
+    """Say whether a strip writes the one over the other, both alive together in it alone."""
+    for step in plan.schedule.steps:
+        if not step.strip:
+            continue
+        strip = plan.tiles.strips[step.strip - 1]
+        names = [s.number for s in plan.schedule.steps if s.strip == step.strip]
+        is_alone = upper.last_step <= names[-1] + 1 and lower.first_step >= names[0]
+        for overlap in strip.overlaps:
+            pair = (_origin(plan, overlap.upper), _origin(plan, overlap.lower))
+            if is_alone and pair == (_origin(plan, upper.tensor), _origin(plan, lower.tensor)):
+                return True
+    return False
 
 
 def _is_view(plan: _Plan, one: Buffer, other: Buffer) -> bool:
@@ -264,6 +298,33 @@ def _is_in_place(plan: _Plan, step: Step, one: Buffer, other: Buffer) -> bool:
         and output.size_bytes <= source.size_bytes
         for source, output in ((one, other), (other, one))
     )
+
+
+def _strips(plan: _Plan) -> Iterator[str]:
+    """The steps of a strip are its layers, in order, with nothing between them."""
+    for number, strip in enumerate(plan.tiles.strips, start=1):
+        steps = [step for step in plan.schedule.steps if step.strip == number]
+        if [step.kernel for step in steps] != [layer.kernel for layer in strip.layers]:
+            yield f"the steps of strip {number} are not its layers"
+        elif steps[-1].number - steps[0].number != len(steps) - 1:
+            yield f"the steps of strip {number} are not neighbours"
+        for layer in strip.layers:
+            kernel = plan.profile.kernel[layer.kernel]
+            if {read.tensor for read in layer.reads} != set(kernel.reads):
+                yield f"{layer.kernel} reads {kernel.reads}, its rows something else"
+            if (layer.writes,) != kernel.writes:
+                yield f"{layer.kernel} writes {kernel.writes}, its rows {layer.writes}"
+    for step in plan.schedule.steps:
+        if not 0 <= step.strip <= len(plan.tiles.strips):
+            yield f"{_at(step)} is in strip {step.strip}, which does not exist"
+
+
+def _replay_of_rows(plan: _Plan) -> Iterator[str]:
+    """Run the plan on a map of owners; what a whole step writes is checked as always."""
+    for step in plan.schedule.steps:
+        if step.is_code and not step.strip:
+            yield from _clobbered(plan, step)
+    yield from replay_rows(plan.graph, plan.profile, plan.tiles, plan.schedule)
 
 
 def _replay(plan: _Plan) -> Iterator[str]:

@@ -1,25 +1,45 @@
 """The body of `<m>_run`: one commented call a line."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from dlbuild.emit.comments import block, extents, filled, quoted
 from dlbuild.ir.plans import Kernel, Schedule, Step
 from dlbuild.stages.declaration import parameters
-from dlbuild.stages.functions import Functions
+from dlbuild.stages.functions import Call, Functions
 from dlbuild.stages.sources import Sources
 
 _MARGIN = "    "
 
 
-def body(model: Sources, schedule: Schedule, kernels: Functions) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class StripCall:
+    """The call that runs all steps of a strip."""
+
+    function: str
+    arguments: tuple[str, ...]
+
+
+def body(
+    model: Sources, schedule: Schedule, kernels: Functions, strips: Mapping[int, StripCall]
+) -> list[str]:
     """Return the lines of the schedule, the calls of steps without code as comments."""
     lines: list[str] = []
     used: set[str] = set()
-    for step in schedule.steps:
+    for position, step in enumerate(schedule.steps):
         kernel = model.profile.kernel[step.kernel]
-        call = kernels.calls.get(step.number)
-        if call is None:
+        call: Call | StripCall | None = kernels.calls.get(step.number)
+        if step.strip:
+            rest = schedule.steps[position + 1 :]
+            if step.strip not in strips or any(s.strip == step.strip for s in rest):
+                continue
+            call = strips[step.strip]
+            lines.append(_strip_comment(schedule, step))
+        elif call is None:
             lines.append(_comment(step, kernel, model, _alias(kernel)))
             continue
-        lines.append(_comment(step, kernel, model, _work(kernel, model)))
+        else:
+            lines.append(step_comment(model, step))
         lines.append(filled(f"{_MARGIN}{call.function}(", call.arguments, ");"))
         used.update(word.lstrip("&").split("[")[0] for word in call.arguments)
         if model.options.hook:
@@ -32,6 +52,11 @@ def body(model: Sources, schedule: Schedule, kernels: Functions) -> list[str]:
     return [*_unused(model, schedule, used), *lines]
 
 
+def _strip_comment(schedule: Schedule, last: Step) -> str:
+    steps = [step.number for step in schedule.steps if step.strip == last.strip]
+    return block(f"{steps[0]} to {steps[-1]} row by row", _MARGIN)
+
+
 def _unused(model: Sources, schedule: Schedule, used: set[str]) -> list[str]:
     """Return a line for each parameter that no step reads, which compilers would warn of."""
     used = used | {word.split("->")[0] for word in used if "->" in word}
@@ -39,10 +64,16 @@ def _unused(model: Sources, schedule: Schedule, used: set[str]) -> list[str]:
     return [f"{_MARGIN}(void){name};" for name in names]
 
 
-def _comment(step: Step, kernel: Kernel, model: Sources, rest: str) -> str:
+def step_comment(model: Sources, step: Step, margin: str = _MARGIN) -> str:
+    """Return the comment that says what a step with code computes."""
+    kernel = model.profile.kernel[step.kernel]
+    return _comment(step, kernel, model, _work(kernel, model), margin)
+
+
+def _comment(step: Step, kernel: Kernel, model: Sources, rest: str, margin: str = _MARGIN) -> str:
     ops = {op.name: op for op in model.graph.ops}
     kinds = " + ".join(ops[name].kind for name in kernel.ops)
-    return block(f"{step.number} {kinds} {quoted(kernel.anchor)}{rest}", _MARGIN)
+    return block(f"{step.number} {kinds} {quoted(kernel.anchor)}{rest}", margin)
 
 
 def _work(kernel: Kernel, model: Sources) -> str:

@@ -38,12 +38,13 @@ def functions(model: Sources, schedule: Schedule, places: Places) -> Functions:
     """Render the kernels of a schedule; steps whose kernels have one text share one function.
 
     `restrict` stands where the schedule proves that an operand overlaps nothing that is written.
+    Steps of strips are not among them: see `strip_code`.
     """
     users: dict[str, list[str]] = {}
     texts: dict[str, KernelText] = {}
     calls: dict[int, Call] = {}
     for step in schedule.steps:
-        if not step.is_code:
+        if not step.is_code or step.strip:
             continue
         name = model.face.kernels[step.kernel]
         text = _text(model, places, step.kernel)
@@ -78,13 +79,13 @@ def _text(model: Sources, places: Places, kernel: str) -> KernelText:
         instance,
         model.face.kernels[kernel],
         orders_of(model.profile.kernel[kernel], instance, model.profile),
-        restrict=_restrict(model, places, instance),
+        restrict=restricted(model, places, instance),
         constants=frozenset(o.name for o in instance.operands if o.tensor in constants),
         environment=model.environment,
     )
 
 
-def _restrict(model: Sources, places: Places, instance: Instance) -> frozenset[str]:
+def restricted(model: Sources, places: Places, instance: Instance) -> frozenset[str]:
     """Return the operands that share no byte with another one of which either is written."""
     constants = frozenset(model.graph.constants)
     regions = [
@@ -104,10 +105,18 @@ def _restrict(model: Sources, places: Places, instance: Instance) -> frozenset[s
 
 
 def _argument(model: Sources, places: Places, kernel: str, parameter: Parameter) -> str:
+    table = argument_of_table(model, kernel, parameter)
+    if table is not None:
+        return table
+    tensor = model.instances[kernel].operand(parameter.operand).tensor
+    return places.element(tensor) if parameter.by_value else places.pointer(tensor)
+
+
+def argument_of_table(model: Sources, kernel: str, parameter: Parameter) -> str | None:
+    """Return the C expression of a constant, None if the parameter is none."""
     table = model.tables.of.get((kernel, parameter.operand))
     if table is None:
-        tensor = model.instances[kernel].operand(parameter.operand).tensor
-        return places.element(tensor) if parameter.by_value else places.pointer(tensor)
+        return None
     if table.form == "scalar":
         return table.symbol if parameter.by_value else f"&{table.symbol}"
     return f"{table.symbol}.at" if table.form == "text" else table.symbol

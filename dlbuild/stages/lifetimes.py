@@ -16,7 +16,12 @@ class Lifetime:
     last_step: Step
 
 
-def lifetimes(graph: Graph, profile: Profile, kernels: Sequence[str]) -> Mapping[str, Lifetime]:
+def lifetimes(
+    graph: Graph,
+    profile: Profile,
+    kernels: Sequence[str],
+    together: Sequence[tuple[int, int]] | None = None,
+) -> Mapping[str, Lifetime]:
     """Return the lifetime of each graph input and each tensor that a kernel writes.
 
     Inputs live from step 0, outputs to the end.
@@ -25,17 +30,19 @@ def lifetimes(graph: Graph, profile: Profile, kernels: Sequence[str]) -> Mapping
         graph: the model.
         profile: its kernels.
         kernels: the kernel of each step; one with several tiles occurs several times.
+        together: for each step the steps [first, last) that run at the same time; else it alone.
     """
+    spans = together or [(step, step + 1) for step in range(len(kernels))]
     first = dict.fromkeys(graph.inputs, 0)
     last = dict.fromkeys(graph.inputs, 1)
     for step, name in enumerate(kernels):
         kernel = profile.kernel[name]
         for tensor in kernel.writes:
-            first.setdefault(tensor, step)
-            last[tensor] = step + 1
+            first.setdefault(tensor, spans[step][0])
+            last[tensor] = spans[step][1]
         for tensor in kernel.reads:
             if tensor in first:
-                last[tensor] = step + 1
+                last[tensor] = spans[step][1]
     for tensor in graph.outputs:
         last[tensor] = max(len(kernels), 1)
     return {t: Lifetime(Step(first[t]), Step(last[t])) for t in first}

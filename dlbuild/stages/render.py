@@ -9,7 +9,7 @@ from dataclasses import replace
 from dlbuild.base.errors import UserError
 from dlbuild.emit.comments import block, wrapped
 from dlbuild.emit.ctypes import units
-from dlbuild.emit.helpers import helper_text
+from dlbuild.emit.helpers import helper_text, helpers_of
 from dlbuild.emit.literals import COLUMNS, chunks
 from dlbuild.emit.names import identifier
 from dlbuild.ir.graph import Graph
@@ -20,7 +20,7 @@ from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.value import Call, walk
 from dlbuild.stages.arena import CALLER, Arena, Member, Places, arena, lifetime_table
-from dlbuild.stages.body import body
+from dlbuild.stages.body import StripCall, body
 from dlbuild.stages.declaration import (
     accessors,
     assertion,
@@ -28,7 +28,7 @@ from dlbuild.stages.declaration import (
     parameter_docs,
     parameters,
 )
-from dlbuild.stages.functions import functions, united
+from dlbuild.stages.functions import Functions, functions, united
 from dlbuild.stages.interface import Port
 from dlbuild.stages.sources import (
     Context,
@@ -39,12 +39,14 @@ from dlbuild.stages.sources import (
     sources,
     table_note,
 )
+from dlbuild.stages.streaming import entries, push_declaration, streaming
+from dlbuild.stages.strip_code import Pumped, StripCode, strip_code
 
 
 def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     graph: Graph,
     profile: Profile,
-    tiles: TilePlan,  # noqa: ARG001 - until a schedule has tiles
+    tiles: TilePlan,
     schedule: Schedule,
     book: RuleBook,
     target: Target,
@@ -73,8 +75,8 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         # C has no empty union, and the signature is to stay the same.
         room = replace(room, members=(Member("uint8_t", "unused", 1),), size_bytes=1)
     return {
-        f"{name}.h": _header(model, schedule, room),
-        f"{name}.c": _code(model, schedule, room),
+        f"{name}.h": _header(model, tiles, schedule, room),
+        f"{name}.c": _code(model, tiles, schedule, room),
         f"{name}_weights.h": _declarations(model),
     }
 
@@ -89,10 +91,11 @@ def _check_share(target: Target, options: Options, name: str) -> None:
         )
 
 
-def _header(model: Sources, schedule: Schedule, room: Arena) -> str:
+def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> str:
     face, options = model.face, model.options
     ports = [_port(model, port) for port in face.ports]
     is_callers = options.arena == "caller"
+    found = streaming(model, tiles.strips)
     context: Context = {
         "includes": includes_for([p.tensor.dtype for p in face.ports]),
         "ports": ports,
@@ -110,6 +113,8 @@ def _header(model: Sources, schedule: Schedule, room: Arena) -> str:
         "overlap": len(parameters(model, schedule)) > 1,
         "parameter_docs": parameter_docs(model, schedule),
         "declaration": declaration(model, schedule),
+        "stream": found,
+        "push": push_declaration(model, found) if found else "",
     }
     about = "how to run the model"
     return model.render("net.h.j2", f"{face.prefix}.h", about, context)
@@ -130,18 +135,21 @@ def _port(model: Sources, port: Port) -> Context:
     }
 
 
-def _code(model: Sources, schedule: Schedule, room: Arena) -> str:
+def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> str:
     face, options = model.face, model.options
     places = Places(model.graph, schedule, face, options)
     kernels = functions(model, schedule, places)
+    strips = strip_code(model, tiles, schedule, places)
+    texts = (*kernels.texts, *strips.kernels)
     is_static = options.arena == "static" and bool(room.members)
-    helpers = united([text.helpers for text in kernels.texts])
+    pumped = helpers_of(model.environment, [found.text for found in strips.strips])
+    helpers = united([*(text.helpers for text in texts), pumped])
     section = next((m.section for m in model.target.memories if m.name == room.use.memory), "")
     context: Context = {
-        "includes": sorted({"stdint.h"}.union(*(text.includes for text in kernels.texts))),
+        "includes": sorted({"stdint.h"}.union(*(text.includes for text in texts))),
         "tables": model.tables.tables,
         "is_exact": any(
-            _rounds(model.instances[call.step.kernel]) for call in kernels.calls.values()
+            _rounds(model.instances[step.kernel]) for step in schedule.steps if step.is_code
         ),
         "has_static_arena": is_static,
         "arena_section": _section_attribute(section),
@@ -151,15 +159,43 @@ def _code(model: Sources, schedule: Schedule, room: Arena) -> str:
         "memory_lines": _memory_lines(model, schedule, room),
         "helpers": [helper_text(model.environment, helper).rstrip("\n") for helper in helpers],
         "kernels": [
-            f"{text.comment}\n{face.macro}_CODE_SECTION\n{text.text}".rstrip("\n")
-            for text in kernels.texts
+            f"{text.comment}\n{face.macro}_CODE_SECTION\n{text.text}".rstrip("\n") for text in texts
         ],
+        "strips": [_strip_lines(found) for found in strips.strips],
         "accessors": accessors(model, schedule),
-        "declaration": declaration(model, schedule),
-        "body": body(model, schedule, kernels),
+        "entries": _entries(model, tiles, schedule, kernels, strips, places),
     }
     about = "arena, kernels and schedule"
     return model.render("net.c.j2", f"{face.prefix}.c", about, context)
+
+
+def _strip_lines(found: Pumped) -> str:
+    counters = [*found.counters, ""] if found.counters else []
+    return "\n".join([*counters, found.text])
+
+
+def _entries(  # noqa: PLR0913, PLR0917 - all that the functions of the user are made of
+    model: Sources,
+    tiles: TilePlan,
+    schedule: Schedule,
+    kernels: Functions,
+    strips: StripCode,
+    places: Places,
+) -> list[Context]:
+    """Return the functions that users call: one that runs the model, or one that takes rows."""
+    streamed = {n for n, strip in enumerate(tiles.strips, start=1) if strip.streamed}
+    calls = {
+        found.number: StripCall(found.name, found.arguments)
+        for found in strips.strips
+        if found.number not in streamed
+    }
+    lines = body(model, schedule, kernels, calls)
+    if streamed:
+        (number,) = streamed
+        first = strips.strips[number - 1]
+        return entries(model, tiles.strips[number - 1], first, places, lines)
+    lines.append(f"    return {model.face.macro}_OK;")
+    return [{"declaration": declaration(model, schedule), "lines": lines}]
 
 
 def _checks(model: Sources, room: Arena) -> list[str]:

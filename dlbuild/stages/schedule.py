@@ -11,9 +11,10 @@ from dlbuild.ir.plans import Step as Line
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.stages.budget import check_model
 from dlbuild.stages.lifetimes import Lifetime, lifetimes
-from dlbuild.stages.place import place
+from dlbuild.stages.overlap import place_overlapping
 from dlbuild.stages.problem import Bytes, Live, Problem, Step, aligned, live_at
 from dlbuild.stages.sharing import CALLER, Block, Sharing, share
+from dlbuild.stages.together import Together
 
 UNNAMED = Memory("ram")
 """Where the arena of a target without memories lies; it has no budget."""
@@ -42,22 +43,30 @@ def arrange(
     """
     memory = arena_memory(target)
     kernels = [tile.kernel for tile in tiles.tiles]
-    lives = lifetimes(graph, profile, kernels)
-    sharing = share(graph, profile, kernels, lives, options)
+    together = Together(tiles)
+    lives = lifetimes(graph, profile, kernels, together.spans)
+    sharing = share(graph, profile, kernels, lives, options, together.row_wise)
     steps = tuple(
-        Line(number, tile.kernel, tile.number, is_code=_is_code(profile, sharing, tile.kernel))
+        Line(
+            number,
+            tile.kernel,
+            tile.number,
+            is_code=_is_code(profile, sharing, tile.kernel),
+            strip=together.strip_of.get(tile.kernel, 0),
+        )
         for number, tile in enumerate(tiles.tiles)
     )
-    blocks = [_buffers(graph, block, lives, memory) for block in sharing.blocks]
+    blocks = [together.ringed(_buffers(graph, block, lives, memory)) for block in sharing.blocks]
+    blocks += [(buffer,) for buffer in together.sums(memory)]
     resident = [buffers for buffers in blocks if buffers[0].memory != CALLER]
     problem = Problem(tuple(_life(buffers, _kept(graph, options)) for buffers in resident))
-    solution = place(problem)
+    solution = place_overlapping(problem, together.apart(resident))
     offsets = zip(problem.lives, solution.offsets, strict=True)
     start = {life.name: offset for life, offset in offsets}
     placed = [_moved(buffer, start) for buffers in blocks for buffer in buffers]
     placed.sort(key=lambda buffer: buffer.first_step)
     # A C object's size is a multiple of the alignment of its elements.
-    element = max((_element_bytes(graph, b.tensor) for bs in resident for b in bs), default=1)
+    element = max((_buffer_element_bytes(graph, b) for bs in resident for b in bs), default=1)
     use = MemoryUse(
         memory.name,
         aligned(solution.height_bytes, element),
@@ -90,6 +99,12 @@ def arena_memory(target: Target) -> Memory:
 
 def _is_code(profile: Profile, sharing: Sharing, kernel: str) -> bool:
     return profile.kernel[kernel].alias is None or kernel in sharing.copies
+
+
+def _buffer_element_bytes(graph: Graph, buffer: Buffer) -> int:
+    if buffer.dtype:
+        return DTYPES[buffer.dtype].bits // 8
+    return _element_bytes(graph, buffer.tensor)
 
 
 def _element_bytes(graph: Graph, tensor: str) -> int:

@@ -14,6 +14,21 @@ CALLER = "caller"
 """The memory of interface buffers that the user's code owns."""
 
 
+IN_ARENA = ("arena", "streamed")
+"""Where `input` says that the inputs lie in the arena, as a whole or a few rows at a time."""
+
+
+@dataclass(frozen=True)
+class RowWise:
+    """The kernels that are computed row by row, and the bytes of tensors that are never whole."""
+
+    kernels: frozenset[str] = frozenset()
+    ring_bytes: Mapping[str, int] = field(default_factory=dict)
+
+
+NO_ROWS = RowWise()
+
+
 @dataclass
 class Block:
     """Bytes that hold one tensor after another, or tensors and views of them.
@@ -42,12 +57,13 @@ class Sharing:
     copies: frozenset[str]
 
 
-def share(
+def share(  # noqa: PLR0913, PLR0917 - all that decides who lies where
     graph: Graph,
     profile: Profile,
     kernels: Sequence[str],
     lives: Mapping[str, Lifetime],
     options: Options,
+    rows: RowWise = NO_ROWS,
 ) -> Sharing:
     """Decide, step by step, which tensors share bytes.
 
@@ -55,8 +71,9 @@ def share(
     tensor of its own each, a constant, or an element that would lie unaligned. In place is
     chosen whenever nobody needs the overwritten bytes any more and they are the plan's to write.
     A kernel of several tiles is never in place: a later tile may read what an earlier one wrote.
+    Nor is one that is computed row by row, together with others.
     """
-    maker = _Maker(graph, lives, options)
+    maker = _Maker(graph, lives, options, rows)
     for name in graph.inputs:
         maker.add_input(name)
     copies = set()
@@ -68,7 +85,8 @@ def share(
             continue
         if kernel.alias:
             copies.add(name)
-        pairs = kernel.in_place if kernels.count(name) == 1 else ()
+        is_whole = kernels.count(name) == 1 and name not in rows.kernels
+        pairs = kernel.in_place if is_whole else ()
         maker.add_outputs(kernel, pairs, Step(step))
     return Sharing(tuple(maker.blocks), frozenset(copies))
 
@@ -76,7 +94,10 @@ def share(
 class _Maker:
     """Blocks as they grow."""
 
-    def __init__(self, graph: Graph, lives: Mapping[str, Lifetime], options: Options) -> None:
+    def __init__(
+        self, graph: Graph, lives: Mapping[str, Lifetime], options: Options, rows: RowWise
+    ) -> None:
+        self.rows = rows
         self.graph = graph
         self.lives = lives
         self.options = options
@@ -85,7 +106,7 @@ class _Maker:
         self.block_of: dict[str, Block] = {}
 
     def add_input(self, name: str) -> None:
-        is_caller = self.options.input != "arena"
+        is_caller = self.options.input not in IN_ARENA
         self._open(name, name if is_caller else "", is_constant=is_caller)
 
     def add_view(self, kernel: Kernel) -> bool:
@@ -158,7 +179,8 @@ class _Maker:
             block.owner = name
 
     def _open(self, name: str, owner: str, *, is_constant: bool = False) -> None:
-        block = Block(Bytes(self._size(name)), owner, is_constant, {name: Bytes(0)})
+        size_bytes = self.rows.ring_bytes.get(name, self._size(name))
+        block = Block(Bytes(size_bytes), owner, is_constant, {name: Bytes(0)})
         self.blocks.append(block)
         self.block_of[name] = block
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from dlbuild.build.job import Job
+from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
@@ -13,5 +14,7 @@ def run(job: Job) -> Mapping[str, bytes]:
     """Tile."""
     graph = codec.decode(job.inputs["graph"], Graph)
     profile = codec.decode(job.inputs["profile"], Profile)
-    made = tile(graph, profile, job.settings.target, job.settings.options)
+    settings = job.settings
+    book = book_of(settings.folders)
+    made = tile(graph, profile, settings.target, settings.options, book)
     return {"tiles": codec.encode(made)}

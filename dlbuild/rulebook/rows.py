@@ -1,0 +1,242 @@
+"""Kernels row by row: which rows a row needs, and the nest that computes one.
+
+A row is a step along the slowest axis in memory that has more than one. Only the maps decide
+whether a kernel can be computed in rows: its output must be written along one axis of the domain
+(or of the reduction, then rows add up), and its inputs read in windows that move with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.plans import RowRead
+from dlbuild.rulebook.address import view_strides
+from dlbuild.rulebook.derive import Orders, loaded_operands, order_in, step_reads, step_values
+from dlbuild.rulebook.index import Index
+from dlbuild.rulebook.instance import Access, Instance, Nest, Operand
+from dlbuild.rulebook.rule import NEST_TEMPLATE
+from dlbuild.rulebook.tiles import Partial, at, partial
+from dlbuild.rulebook.value import Offset, walk
+
+ROW = "row"
+"""The name under which a kernel is given its row."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How a kernel is computed in rows.
+
+    axis: see Layer. parts: the two nests of a reduction along the rows, else None.
+    slow: for each access of an activation the axis of its view along which rows lie.
+    """
+
+    axis: str
+    count: int
+    reads: tuple[RowRead, ...]
+    writes: str
+    parts: Partial | None
+    slow: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """An operand of which a kernel is given row `stride * row + low` alone."""
+
+    operand: str
+    stride: int
+    low: int
+
+
+@dataclass(frozen=True)
+class RowKernel:
+    """The instance that computes one row, and the operands that are given by their row."""
+
+    instance: Instance
+    pointers: tuple[Pointer, ...]
+
+
+def rows_of(instance: Instance, orders: Orders, constants: frozenset[str]) -> Rows | None:
+    """Return how an instance is computed row by row, None if it cannot be.
+
+    Args:
+        instance: a kernel's.
+        orders: how its operands lie in memory.
+        constants: the tensors that are no activations.
+    """
+    if len(instance.nests) != 1 or instance.template not in ("", NEST_TEMPLATE):
+        return None
+    (nest,) = instance.nests
+    outputs = [o for o in instance.operands if o.role == "output"]
+    active = {
+        o.name
+        for o in instance.operands
+        if o.role == "output" or (o.role == "input" and o.tensor not in constants)
+    }
+    used = {name: a for name, a in nest.access.items() if a.operand in active}
+    values = (part for step in nest.steps for v in step_values(step) for part in walk(v))
+    is_odd = any(DTYPES[instance.operand(name).dtype].bits % 8 for name in active)
+    if (
+        len(outputs) != 1
+        or is_odd
+        or any(isinstance(part, Offset) for part in values)
+        or loaded_operands(nest) & active
+    ):
+        return None
+    slow = {name: _slowest(a, instance.operand(a.operand), orders) for name, a in used.items()}
+    known = {name: axis for name, axis in slow.items() if axis is not None}
+    if known.keys() != slow.keys():
+        return None
+    found = _along_output(instance, nest, known, outputs[0])
+    if found and any(read.stride for read in found.reads):
+        return found
+    return _along_input(instance, nest, known, outputs[0]) or found
+
+
+def _slowest(access: Access, operand: Operand, orders: Orders) -> int | None:
+    """Return the axis of the view along which memory is cut into rows without a gap."""
+    pitch = view_strides(access.view, operand.shape, order_in(orders, operand))
+    if pitch is None:
+        return None
+    axes = [axis for axis, extent in enumerate(access.view) if extent > 1]
+    return max(axes, key=lambda axis: pitch[axis], default=None)
+
+
+def _stores(nest: Nest, output: Operand) -> list[Access]:
+    stores = [nest.access[s.access] for step in nest.steps for s in step.stores]
+    return [access for access in stores if access.operand == output.name]
+
+
+def _along_output(
+    instance: Instance, nest: Nest, slow: Mapping[str, int], output: Operand
+) -> Rows | None:
+    writes = _stores(nest, output)
+    (name,) = [n for n, a in nest.access.items() if a.operand == output.name][:1] or [""]
+    if len(writes) != 1 or not name or writes[0].guards:
+        return None
+    place = writes[0].index[slow[name]]
+    axes = [axis for axis in place.axes() if axis in nest.domain]
+    if len(axes) != 1 or place != Index.axis(axes[0]):
+        return None
+    reads = _reads(instance, nest, slow, axes[0])
+    if reads is None or nest.extent[axes[0]] != writes[0].view[slow[name]]:
+        return None
+    return Rows(axes[0], nest.extent[axes[0]], reads, output.tensor, None, slow)
+
+
+def _along_input(
+    instance: Instance, nest: Nest, slow: Mapping[str, int], output: Operand
+) -> Rows | None:
+    """Cut a reduction over the rows of the only activation that is read."""
+    reading = {name for step in nest.steps for name in step_reads(step) if name in slow}
+    folded = {name for step in nest.steps if step.folds for name in step_reads(step)}
+    if len(reading) != 1 or not reading <= folded:
+        return None
+    (name,) = reading
+    place = nest.access[name].index[slow[name]]
+    axes = [axis for axis in place.axes() if axis in nest.reduce]
+    if len(axes) != 1 or place != Index.axis(axes[0]) or nest.access[name].guards:
+        return None
+    parts = partial(nest, axes[0], Index.axis(axes[0]))
+    reads = _reads(instance, nest, slow, axes[0])
+    if parts is None or reads is None:
+        return None
+    return Rows(axes[0], nest.extent[axes[0]], reads, output.tensor, parts, slow)
+
+
+def _reads(
+    instance: Instance, nest: Nest, slow: Mapping[str, int], axis: str
+) -> tuple[RowRead, ...] | None:
+    found: dict[str, RowRead] = {}
+    for name in dict.fromkeys(n for step in nest.steps for n in step_reads(step)):
+        if name not in slow:
+            continue
+        access = nest.access[name]
+        read = _read(instance.operand(access.operand).tensor, access, slow[name], nest, axis)
+        if read is None:
+            return None
+        other = found.get(read.tensor, read)
+        if (other.stride, other.extent) != (read.stride, read.extent):
+            return None
+        low, high = min(read.low, other.low), max(read.high, other.high)
+        found[read.tensor] = replace(read, low=low, high=high)
+    return tuple(found.values())
+
+
+def _read(tensor: str, access: Access, number: int, nest: Nest, axis: str) -> RowRead | None:
+    index, extent = access.index[number], access.view[number]
+    stride = index.coefficient(axis)
+    if stride < 0 or axis in index.entangled_axes():
+        return None
+    low, high = index.interval({a: (0, 1 if a == axis else e) for a, e in nest.extent.items()})
+    if stride == 0 and (low > 0 or high + 1 < extent):
+        return None
+    if stride == 0:
+        low, high = 0, extent - 1
+    return RowRead(tensor, stride, low, high + 1, extent)
+
+
+def row_kernel(instance: Instance, rows: Rows, rings: Mapping[str, int]) -> RowKernel:
+    """Return the instance of one row.
+
+    Args:
+        instance: the whole kernel.
+        rows: how it is computed in rows.
+        rings: how many rows are kept of each tensor that is not there as a whole.
+    """
+    (whole,) = instance.nests
+    nest = at(rows.parts.add if rows.parts else whole, rows.axis, ROW)
+    access = dict(nest.access)
+    pointers: dict[str, Pointer] = {}
+    for name, axis in rows.slow.items():
+        operand = instance.operand(access[name].operand)
+        index, guards = access[name].index[axis], access[name].guards
+        loops = [a for a in index.axes() if a != ROW]
+        is_guarded = any(ROW in guard.index.axes() for guard in guards)
+        is_shared = sum(a.operand == operand.name for a in access.values()) > 1
+        if not loops and not is_guarded and not is_shared and ROW in index.axes():
+            row = Pointer(operand.name, index.coefficient(ROW), index.constant)
+            pointers[operand.name] = row
+            access[name] = _with(access[name], axis, Index())
+        elif ring := rings.get(operand.tensor, 0):
+            access[name] = _with(access[name], axis, _around(index, ring, nest))
+    sums = rows.parts.sums if rows.parts else ()
+    made = replace(
+        instance,
+        nests=(replace(nest, access=access),),
+        operands=(*instance.operands, *sums),
+    )
+    return RowKernel(made, tuple(pointers.values()))
+
+
+def finish_instance(instance: Instance, rows: Rows) -> Instance:
+    """Return the instance that makes the results of the sums of all rows."""
+    assert rows.parts is not None, "the rows are of the output"
+    return replace(
+        instance,
+        nests=(rows.parts.finish,),
+        operands=(*instance.operands, *rows.parts.sums),
+    )
+
+
+def _with(access: Access, axis: int, index: Index) -> Access:
+    parts = (*access.index[:axis], index, *access.index[axis + 1 :])
+    return replace(access, index=parts)
+
+
+def _around(index: Index, ring: int, nest: Nest) -> Index:
+    """Return the place in a ring of a row, which may be one of the padding before the first."""
+    box = {a: (0, e) for a, e in nest.extent.items()}
+    box |= {name: (low, high + 1) for name, (low, high) in nest.given.items()}
+    low, _ = index.interval(box)
+    return (index + max(-(low // ring), 0) * ring) % ring
+
+
+def activations(instance: Instance, constants: frozenset[str]) -> Iterator[Operand]:
+    """Yield the operands that are activations."""
+    for operand in instance.operands:
+        if operand.role == "output" or (
+            operand.role == "input" and operand.tensor not in constants
+        ):
+            yield operand

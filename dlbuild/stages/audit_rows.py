@@ -1,0 +1,197 @@
+"""Replay a plan with strips byte by byte: who owns each byte, and does each read find its own.
+
+The conditions under which a layer goes are those that the C has; no formula of the planner is used.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Buffer, Layer, Profile, RowRead, Schedule, Step, Strip, TilePlan
+
+Owners = npt.NDArray[np.int64]
+
+_TENSOR = 1 << 40
+"""An owner is a tensor's number times this, plus the byte's place in the tensor."""
+
+
+class _FaultError(Exception):
+    """The text says what is wrong."""
+
+
+def replay_rows(
+    graph: Graph, profile: Profile, tiles: TilePlan, schedule: Schedule
+) -> Iterator[str]:
+    """Yield the first fault of a plan some of whose kernels run row by row."""
+    try:
+        _Replay(graph, profile, tiles, schedule).run()
+    except _FaultError as fault:
+        yield str(fault)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Bytes of a tensor: where they lie, and which of its bytes they are."""
+
+    buffer: Buffer
+    at: int
+    first: int
+    size: int
+
+
+@dataclass
+class _Replay:
+    graph: Graph
+    profile: Profile
+    tiles: TilePlan
+    schedule: Schedule
+    memory: dict[str, Owners] = field(default_factory=dict)
+    number: dict[str, int] = field(default_factory=dict)
+    origin: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        streamed = {strip.streamed for strip in self.tiles.strips}
+        for name in self.graph.inputs:
+            if name not in streamed:
+                self._write(self._whole(name))
+        done: set[int] = set()
+        for step in self.schedule.steps:
+            if step.strip and step.strip not in done:
+                done.add(step.strip)
+                self._strip(self.tiles.strips[step.strip - 1], step)
+            elif not step.strip:
+                self._step(step)
+        for name in self.graph.outputs:
+            self._read(self._whole(name), "the caller")
+
+    def _step(self, step: Step) -> None:
+        kernel = self.profile.kernel[step.kernel]
+        where = f"step {step.number} ({step.kernel})"
+        for name in kernel.reads:
+            self._read(self._whole(name), where)
+        for name in kernel.writes:
+            if step.is_code:
+                self._write(self._whole(name))
+            elif kernel.alias is not None:
+                source, at = self.origin.get(kernel.alias.source, (kernel.alias.source, 0))
+                self.origin[name] = (source, at + kernel.alias.offset_bytes)
+
+    def _strip(self, strip: Strip, step: Step) -> None:
+        done = [0] * len(strip.layers)
+        pushed = 0
+        rings = {ring.tensor for ring in strip.rings}
+        kept = [n for n, layer in enumerate(strip.layers) if layer.writes not in rings]
+        while any(done[n] < strip.layers[n].rows for n in kept):
+            number = self._chosen(strip, done, pushed)
+            if number is not None:
+                self._turn(strip.layers[number], done[number])
+                done[number] += 1
+            elif strip.streamed and pushed < self._input(strip).extent:
+                self._write(self._row(strip.streamed, pushed, self._input(strip).extent))
+                pushed += 1
+            else:
+                raise _FaultError(f"strip {step.strip} is stuck: no layer may go")
+
+    @staticmethod
+    def _input(strip: Strip) -> RowRead:
+        reads = (r for layer in strip.layers for r in layer.reads if r.tensor == strip.streamed)
+        return next(reads)
+
+    @staticmethod
+    def _chosen(strip: Strip, done: Sequence[int], pushed: int) -> int | None:
+        """Return the last layer that has rows left, its input rows, and room for one more."""
+        writer = {layer.writes: n for n, layer in enumerate(strip.layers) if not layer.sums}
+        kept = {ring.tensor: ring.rows for ring in strip.rings}
+        for number in range(len(strip.layers) - 1, -1, -1):
+            layer, row = strip.layers[number], done[number]
+            may_go = row < layer.rows
+            for read in layer.reads:
+                needed = min(read.stride * row + read.high, read.extent)
+                if read.tensor == strip.streamed:
+                    may_go = may_go and pushed >= needed
+                elif read.tensor in writer:
+                    may_go = may_go and done[writer[read.tensor]] >= needed
+            for other, reader in enumerate(strip.layers):
+                for read in reader.reads:
+                    if reader.kernel in layer.room and read.tensor == layer.writes:
+                        oldest = read.stride * done[other] + read.low
+                        may_go = may_go and row < oldest + kept[layer.writes]
+            if may_go:
+                return number
+        return None
+
+    def _turn(self, layer: Layer, row: int) -> None:
+        where = f"row {row} of {layer.kernel}"
+        read = [
+            self._row(r.tensor, number, r.extent)
+            for r in layer.reads
+            for number in range(
+                max(r.stride * row + r.low, 0), min(r.stride * row + r.high, r.extent)
+            )
+        ]
+        for piece in read:
+            self._read(piece, where)
+        for name in layer.sums:
+            if row > 0:
+                self._read(self._whole(name), where)
+            self._write(self._whole(name))
+        if layer.sums and row == layer.rows - 1:
+            self._write(self._whole(layer.writes))
+        elif not layer.sums:
+            written = self._row(layer.writes, row, layer.rows)
+            for piece in read:
+                if _touches(piece, written):
+                    raise _FaultError(
+                        f"{where} is written over {piece.buffer.tensor}, which it reads"
+                    )
+            self._write(written)
+
+    def _whole(self, name: str) -> _Piece:
+        buffer = self.schedule.buffer[name]
+        if buffer.rows:
+            raise _FaultError(f"{name} is used as a whole, but only a few rows of it are kept")
+        return _Piece(buffer, buffer.offset_bytes, 0, buffer.size_bytes)
+
+    def _row(self, name: str, row: int, extent: int) -> _Piece:
+        buffer = self.schedule.buffer[name]
+        size = self.graph.tensor[name].size_bytes // extent
+        place = (row % buffer.rows if buffer.rows else row) * size
+        if not 0 <= place <= buffer.size_bytes - size:
+            raise _FaultError(f"row {row} of {name} is outside its buffer")
+        return _Piece(buffer, buffer.offset_bytes + place, row * size, size)
+
+    def _owners(self, piece: _Piece) -> tuple[Owners, Owners]:
+        """Return the owners that a piece should have, and the memory where it lies."""
+        region = _region(piece.buffer)
+        end = piece.at + piece.size
+        memory = self.memory.get(region, np.full(0, -1, np.int64))
+        if len(memory) < end:
+            memory = np.concatenate([memory, np.full(end - len(memory), -1, np.int64)])
+            self.memory[region] = memory
+        name, at = self.origin.get(piece.buffer.tensor, (piece.buffer.tensor, 0))
+        number = self.number.setdefault(name, len(self.number))
+        first = number * _TENSOR + at + piece.first
+        return np.arange(first, first + piece.size, dtype=np.int64), memory[piece.at : end]
+
+    def _read(self, piece: _Piece, where: str) -> None:
+        wanted, found = self._owners(piece)
+        if not np.array_equal(wanted, found):
+            name = piece.buffer.tensor
+            raise _FaultError(f"{where} reads {name}, whose bytes hold something else")
+
+    def _write(self, piece: _Piece) -> None:
+        wanted, found = self._owners(piece)
+        found[:] = wanted
+
+
+def _region(buffer: Buffer) -> str:
+    root = buffer.alias_of or buffer.tensor
+    return f"caller's {root}" if buffer.memory == "caller" else buffer.memory
+
+
+def _touches(one: _Piece, other: _Piece) -> bool:
+    is_near = one.at < other.at + other.size and other.at < one.at + one.size
+    return is_near and _region(one.buffer) == _region(other.buffer)

@@ -1,0 +1,61 @@
+"""The conditions of a strip's layers as C."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlbuild.emit.literals import COLUMNS
+from dlbuild.ir.plans import RowRead
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A layer that asks: the counter of its rows, and how many it has."""
+
+    counter: str
+    rows: int
+
+
+def ready(layer: Test, read: RowRead, producer: str) -> str:
+    """Return the test that the rows which the next row needs are there."""
+    if read.stride == 0:
+        return f"{producer} >= {read.extent}"
+    if (read.stride, read.high) == (1, 1):
+        return f"{producer} > {layer.counter}"
+    end = affine(layer.counter, read.stride, read.high)
+    if read.stride * (layer.rows - 1) + read.high > read.extent:
+        return f"{producer} >= min_i32({end}, {read.extent})"
+    return f"{producer} >= {end}"
+
+
+def room(counter: str, read: RowRead, reader: str, rows: int) -> str:
+    """Return the test that the next row overwrites none that is still to be read."""
+    return f"{counter} < {affine(reader, read.stride, read.low + rows)}"
+
+
+def affine(counter: str, stride: int, offset: int) -> str:
+    """Return `stride * counter + offset` as C."""
+    text = (
+        counter if stride == 1 else f"({counter} * {stride})" if offset else f"{counter} * {stride}"
+    )
+    if not offset:
+        return text
+    return f"{text} {'+' if offset > 0 else '-'} {abs(offset)}"
+
+
+def condition(head: str, tests: Sequence[str], operator: str) -> str:
+    """Return `head tests) {` with the tests joined, broken at the line's end as clang-format does.
+
+    Lines that follow stand under the first test.
+    """
+    words = list(tests) if len(tests) == 1 else [f"({test})" for test in tests]
+    sign, margin = operator.rstrip(), " " * len(head)
+    line, lines = head, []
+    for number, word in enumerate(words):
+        is_last = number == len(words) - 1
+        text = f"{word}) {{" if is_last else f"{word}{sign}"
+        if number and len(line) + 1 + len(text) > COLUMNS:
+            lines.append(line)
+            line = margin + text
+        else:
+            line += f"{' ' if number else ''}{text}"
+    return "\n".join([*lines, line])

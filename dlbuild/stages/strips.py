@@ -1,0 +1,176 @@
+"""Which kernels are computed together, row by row: the shortest path over possible groups."""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile, Strip, Sums, Tile, TilePlan
+from dlbuild.ir.target import Options, Target
+from dlbuild.rulebook.kernels import instance_of, orders_of, wish_of
+from dlbuild.rulebook.load import RuleBook
+from dlbuild.rulebook.rows import Rows, rows_of
+from dlbuild.stages.groups import Group, Groups
+from dlbuild.stages.schedule import arena_memory, arrange
+
+TRIES = 8
+"""Plans placed until one is as low as its groups need."""
+
+
+def strip_plan(
+    graph: Graph, profile: Profile, target: Target, options: Options, book: RuleBook
+) -> TilePlan | None:
+    """Return the tile plan whose arena is as low as the options ask for, None if there is none.
+
+    `optimize: ram` asks for the lowest, else the memory's budget decides, and of the plans that
+    fit it the one with the fewest layers in strips. Plans are compared as they are placed.
+    """
+    groups = Groups(graph, profile, options, kernel_rows(graph, profile, target, options, book))
+    chooser = Chooser(groups)
+    least = chooser.lowest()
+    budget = budget_of(target)
+    wanted = least if options.optimize == "ram" or budget is None else max(budget, least)
+    best: tuple[int, TilePlan] | None = None
+    limit = wanted
+    for _ in range(TRIES):
+        path = chooser.within(limit)
+        if path is None:
+            break
+        plan = plan_of(profile, groups, path)
+        (use,) = arrange(graph, profile, plan, target, options).memories
+        if best is None or use.height_bytes < best[0]:
+            best = use.height_bytes, plan
+        if use.height_bytes <= wanted:
+            break
+        # Placed it needs more than its steps do: ask for steps that need less, or for others.
+        over = use.height_bytes - wanted
+        limit = limit - over if limit - over >= least else limit + over
+    return best[1] if best else None
+
+
+def budget_of(target: Target) -> int | None:
+    """Return what the memory of the arena leaves to it; None if it has no budget."""
+    size_bytes = arena_memory(target).size_bytes
+    return None if size_bytes is None else size_bytes - (target.stack_bytes or 0)
+
+
+def kernel_rows(
+    graph: Graph, profile: Profile, target: Target, options: Options, book: RuleBook
+) -> Mapping[str, Rows]:
+    """Return how each kernel that can be computed row by row is."""
+    constants = frozenset(graph.constants)
+    wish = wish_of(target, options)
+    found = {}
+    for kernel in profile.kernels:
+        instance = instance_of(kernel, graph, book, wish)
+        rows = rows_of(instance, orders_of(kernel, instance, profile), constants)
+        if rows is not None and len(kernel.writes) == 1:
+            found[kernel.name] = rows
+    return found
+
+
+class Chooser:
+    """Groups, each worked out when it is first asked for."""
+
+    def __init__(self, groups: Groups) -> None:
+        """groups: of a profile."""
+        self.groups = groups
+        self.count = len(groups.profile.kernels)
+        self._found: dict[tuple[int, int], Group | None] = {}
+
+    def lowest(self) -> int:
+        """Return the least bytes that some path of groups needs at its fullest step."""
+        settled = {0}
+        open_ = list(self._edges(0, 0))
+        heapq.heapify(open_)
+        while open_:
+            need, first, last, is_exact = heapq.heappop(open_)
+            if last + 1 in settled:
+                continue
+            if is_exact:
+                if last + 1 == self.count:
+                    return need
+                settled.add(last + 1)
+                for edge in self._edges(last + 1, need):
+                    heapq.heappush(open_, edge)
+                continue
+            group = self._strip(first, last)
+            if group:
+                heapq.heappush(open_, (max(need, group.need_bytes), first, last, True))
+        return 0
+
+    def _edges(self, node: int, need: int) -> Iterator[tuple[int, int, int, bool]]:
+        """Yield (bytes, first, last, whether they are exact) of each group from `node` on."""
+        alone = self.groups.alone(node)
+        if alone:
+            yield max(need, alone.need_bytes), node, node, True
+        for last in range(node, self.count):
+            if not self._may_go_on(node, last):
+                break
+            if self.groups.is_possible(node, last):
+                yield max(need, self.groups.floor(node, last)), node, last, False
+
+    def within(self, limit: int) -> tuple[Group, ...] | None:
+        """Return the groups of a path none of whose steps needs more; fewest layers in strips."""
+        best: list[tuple[int, int] | None] = [(0, -1)] + [None] * self.count
+        chosen: list[Group | None] = [None] * (self.count + 1)
+        for end in range(1, self.count + 1):
+            choices = sorted(
+                (found[0] + self._cost(first, end - 1, is_alone=is_alone), first, is_alone)
+                for first in range(end)
+                if (found := best[first]) is not None
+                for is_alone in ([True, False] if first == end - 1 else [False])
+            )
+            for cost, first, is_alone in choices:
+                group = self._fitting(first, end - 1, limit, is_alone=is_alone)
+                if group:
+                    best[end], chosen[end] = (cost, first), group
+                    break
+        path: list[Group] = []
+        end = self.count
+        while end > 0:
+            group = chosen[end]
+            if group is None:
+                return None
+            path.append(group)
+            end = group.first
+        return tuple(reversed(path))
+
+    @staticmethod
+    def _cost(first: int, last: int, *, is_alone: bool) -> int:
+        return 0 if is_alone else last - first + 2
+
+    def _fitting(self, first: int, last: int, limit: int, *, is_alone: bool) -> Group | None:
+        if is_alone:
+            group = self.groups.alone(first)
+        elif not self.groups.is_possible(first, last) or self.groups.floor(first, last) > limit:
+            return None
+        else:
+            group = self._strip(first, last)
+        return group if group and group.need_bytes <= limit else None
+
+    def _may_go_on(self, first: int, last: int) -> bool:
+        """Say whether a strip from `first` on can hold the kernel `last`."""
+        kernel = self.groups.profile.kernels[last]
+        before = self.groups.profile.kernels[last - 1]
+        rows = self.groups.rows
+        if kernel.name not in rows or kernel.alias:
+            return False
+        return last == first or rows[before.name].parts is None
+
+    def _strip(self, first: int, last: int) -> Group | None:
+        if (first, last) not in self._found:
+            self._found[first, last] = self.groups.strip(first, last)
+        return self._found[first, last]
+
+
+def plan_of(profile: Profile, groups: Groups, path: Sequence[Group]) -> TilePlan:
+    """Return the tile plan of a path of groups."""
+    strips: list[Strip] = [group.strip for group in path if group.strip]
+    sums = tuple(
+        Sums(found.name, found.dtype, found.count)
+        for strip in strips
+        for layer in strip.layers
+        if layer.sums
+        for found in groups.sums(layer.kernel)
+    )
+    return TilePlan(tuple(Tile(k.name) for k in profile.kernels), tuple(strips), sums)
