@@ -104,13 +104,12 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         pitch={o.name: strides(o.shape, orders.get(o.name, ())) for o in instance.operands},
     )
     helpers = helpers_of(environment, [text])
-    texts = [text, *(helper_text(environment, h) for h in helpers)]
     return KernelText(
         text=text,
         comment=kernel_comment(instance, orders, parameters, instance.ops),
         parameters=parameters,
         helpers=helpers,
-        includes=includes_of(texts),
+        includes=includes_of([text, *(helper_text(environment, h) for h in helpers)]),
         given=given,
     )
 
