@@ -46,7 +46,8 @@ def options_with(options: Options, key: str, node: Node) -> Options:
             pairs = ((tensor, word(orders[tensor], tensor)) for tensor in orders)
             return replace(options, layout=tuple(sorted(pairs)))
         case "input":
-            return replace(options, input=cast("Literal['caller', 'arena']", word(node, said)))
+            owner = cast("Literal['caller', 'arena', 'streamed']", word(node, said))
+            return replace(options, input=owner)
         case "output":
             return replace(options, output=cast("Literal['caller', 'arena']", word(node, said)))
         case "arena":

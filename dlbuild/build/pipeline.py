@@ -34,7 +34,10 @@ PIPELINE = Pipeline(
             reads=("graph", "profile"),
             makes=("tiles",),
             target=("name", "features", "memories", "stack_bytes"),
-            options=("optimize", "requantize", "max_recompute", "input", "output"),
+            options=(
+                *("optimize", "requantize", "max_recompute"),
+                *("input", "output", "arena", "hook"),
+            ),
             folders=("rules/ops",),
             libraries=("numpy", "pyyaml"),
         ),

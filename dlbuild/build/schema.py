@@ -47,8 +47,8 @@ _OF_BUILDS = (
     ),
     Key(
         "input",
-        Choice(_BUFFER, later=("streamed", "external")),
-        "Who owns the input buffers; caller by default.",
+        Choice((*_BUFFER, "streamed"), later=("external",)),
+        "Who owns the input buffers, or streamed: rows are pushed; caller by default.",
     ),
     Key("output", Choice(_BUFFER), "Who owns the output buffers; caller by default."),
     Key(

@@ -1,5 +1,6 @@
 """Cut kernels into tasks: rows of several kernels together where the arena has to be small."""
 
+from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Tile, TilePlan
 from dlbuild.ir.target import Options, Target
@@ -37,4 +38,46 @@ def tile(
             return whole
         (strips,) = arrange(graph, profile, found, target, options).memories
         return found if strips.height_bytes < use.height_bytes else whole
-    return strip_plan(graph, profile, target, options, book) or whole
+    check_streamed(graph, target, options)
+    found = strip_plan(graph, profile, target, options, book)
+    if found is None:
+        raise _unstreamable(graph, profile, target)
+    return found
+
+
+def check_streamed(graph: Graph, target: Target, options: Options) -> None:
+    """Refuse what a streamed input does not go with.
+
+    Raises:
+        UserError: names the option to change.
+    """
+    where = f"{graph.name}@{target.name}"
+    if len(graph.inputs) != 1:
+        raise UserError(
+            f"the model has {len(graph.inputs)} inputs, 'input: streamed' needs one",
+            where=where,
+            fix="set input: caller or input: arena",
+        )
+    for key, value, needed in (
+        ("output", options.output, "arena"),
+        ("arena", options.arena, "static"),
+        ("hook", str(options.hook).lower(), "false"),
+    ):
+        if value != needed:
+            raise UserError(
+                f"'input: streamed' does not go with '{key}: {value}'",
+                where=where,
+                why="a push returns to the caller in the middle of a run",
+                fix=f"set {key}: {needed}",
+            )
+
+
+def _unstreamable(graph: Graph, profile: Profile, target: Target) -> UserError:
+    (name,) = graph.inputs
+    readers = ", ".join(f"'{k.anchor}'" for k in profile.kernels if name in k.reads)
+    return UserError(
+        f"'{name}' cannot be streamed",
+        where=f"{graph.name}@{target.name}",
+        why=f"no strip of kernels that go row by row holds all that read it ({readers})",
+        fix="set input: arena; for images, streaming needs layout: {" + name + ": nhwc}",
+    )
