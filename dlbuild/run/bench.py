@@ -131,7 +131,7 @@ def _on_board(asked: Bench, sample: Values, work: Path) -> Figures:
     program = maker.program(model_program(built, is_linked=True), "run", [asked.archive], work)
     runs = [program.converse(sent, with_memory), program.converse(sent, counts)]
     parts = Said()
-    if asked.steps:
+    if asked.steps and built.options.input != "streamed":
         hooked, texts = _hooked(asked, work)
         parts = maker.program(model_program(hooked), "steps", [texts], work).converse(sent, counts)
     written = written_places(symbols(program.file), runs[0].written) if counts else None
@@ -145,7 +145,7 @@ def _on_host(asked: Bench, sample: Values, work: Path) -> Figures:
     program = maker.program(model_program(built, is_linked=True), "run", [asked.archive], work)
     runs = [_listen(program, asked, sent, work) for _ in range(N_RUNS)]
     parts = Said()
-    if asked.steps:
+    if asked.steps and built.options.input != "streamed":
         hooked, texts = _hooked(asked, work)
         stepped = maker.program(model_program(hooked), "steps", [texts], work)
         parts = _listen(stepped, asked, sent, work)

@@ -31,6 +31,7 @@ def instructions(program: Program, name: str, sent: bytes, work: Path) -> Said |
         f"--dump-before={name}_hook*",  # valgrind 3.19 forgets it behind a toggle
         f"--toggle-collect={name}_hook*",
         f"--toggle-collect={name}_run*",
+        f"--toggle-collect={name}_push*",
     ]
     said = program.listen(sent, under)
     said.unit = "instructions"

@@ -1,0 +1,262 @@
+"""Arena of networks computed in strips, and whether the C computes the same in it.
+
+    python bench/memory_strips.py [--only GLOB] [--corpus DIR] [--no-count]
+
+For each network of `strip_models.py` (and the trained ones of DIR, if given), integers with one
+rounding, an interface in rows of pixels (NHWC) and, where it differs, of planes (NCHW):
+
+- the arena layer by layer and in strips, as the size of the array in the C, with the static
+  counters of rows; KB = 1000 B;
+- whether outputs are equal to the bit to the run layer by layer, three inputs twice each over an
+  arena filled with other bytes, under the sanitizers for addresses and undefined behaviour;
+- instructions of a run in strips over those of a run layer by layer (callgrind, -O2, kernels out
+  of line).
+
+Ends with `N passed, M failed`; the exit status is 1 if M > 0.
+"""
+
+import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import onnx
+from models import host
+from strip_models import NETS
+
+from dlbuild.base.errors import UserError
+from dlbuild.base.paths import builtin_folder
+from dlbuild.ir.target import Options
+from dlbuild.rulebook.load import load_rules
+from dlbuild.run.callgrind import instructions
+from dlbuild.run.runner import Built, Values, model_program, run_input, run_model
+from dlbuild.run.runner_program import Compiler, Program, compile_program
+from dlbuild.stages.audit import audit
+from dlbuild.stages.parse import parse
+from dlbuild.stages.profile import profile
+from dlbuild.stages.render import render
+from dlbuild.stages.schedule import schedule
+from dlbuild.stages.tables import tables
+from dlbuild.stages.tile import tile
+
+SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+COUNTED = ("-O2", "-fno-inline-functions-called-once")
+N_SAMPLES, N_RUNS = 3, 2
+
+LIMITS: dict[str, tuple[float, float]] = {
+    "mobilenet_v1_025_96": (30, 16),
+    "mobilenet_v2_035_144": (70, 31),
+    "mobilenet_v2_100_224": (210, 135),
+    "resnet8": (16, 13.5),
+    "ds_cnn": (7, 6.5),
+    "mcunet_320k_176": (102, 62),
+}
+"""KB that the arena may have with `input: arena` and with `input: streamed`."""
+
+TRAINED = ("mlperf_vww_mobilenetv1_int8", "mlperf_ic_resnet8_int8", "mlperf_kws_dscnn_int8")
+OVERHEAD = 1.05
+"""Instructions in strips over those layer by layer, at most."""
+
+COLUMNS = (
+    *("model", "rows of", "input", "layers B", "strips B", "counters B"),
+    *("limit B", "equal", "instructions"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table. limit: KB, or None."""
+
+    name: str
+    file: Path
+    input: str
+    is_nhwc: bool
+    limit: float | None = None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="*", help="names of networks")
+    parser.add_argument("--corpus", type=Path, help="folder of trained models")
+    parser.add_argument("--no-count", action="store_true", help="do not count instructions")
+    asked = parser.parse_args(arguments)
+    failed = passed = 0
+    print("  ".join(COLUMNS))
+    with tempfile.TemporaryDirectory(prefix="dlbuild-strips-") as folder:
+        work = Path(folder)
+        layered: dict[tuple[str, bool], Layered] = {}
+        for case in cases(work, asked.corpus, asked.only):
+            key = (case.name, case.is_nhwc)
+            if key not in layered:
+                layered[key] = layer_by_layer(case, work, is_counted=not asked.no_count)
+            cells, faults = measure(case, layered[key], work)
+            print("  ".join([*cells, *faults]), flush=True)
+            passed, failed = passed + (not faults), failed + bool(faults)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def cases(work: Path, corpus: Path | None, only: str) -> Iterator[Case]:
+    """Yield the rows of the table."""
+    for name, net in NETS.items():
+        if not fnmatch(name, only):
+            continue
+        file = work / f"{name}.onnx"
+        onnx.save(net().model(), file)
+        resident, streamed = LIMITS[name]
+        yield Case(name, file, "arena", is_nhwc=True, limit=resident)
+        yield Case(name, file, "streamed", is_nhwc=True, limit=streamed)
+        yield Case(name, file, "caller", is_nhwc=True)
+        yield Case(name, file, "arena", is_nhwc=False)
+    for name in TRAINED if corpus else ():
+        if corpus and fnmatch(name, only):
+            for mode in ("arena", "streamed", "caller"):
+                yield Case(name, corpus / name / "model.onnx", mode, is_nhwc=True)
+
+
+@dataclass(frozen=True)
+class Layered:
+    """The run layer by layer: its arena, what it computes, how long it takes."""
+
+    arena_bytes: int
+    samples: Sequence[Values]
+    outputs: tuple[tuple[Values, ...], ...]
+    instructions: int
+
+
+def options_of(case: Case, optimize: Literal["speed", "ram"]) -> Options:
+    """Return how a case is built."""
+    chosen = Options(
+        optimize=optimize,
+        requantize="fixed",
+        output="arena" if case.input == "streamed" else "caller",
+    )
+    match case.input:
+        case "arena":
+            return replace(chosen, input="arena")
+        case "streamed":
+            return replace(chosen, input="streamed")
+        case _:
+            return chosen
+
+
+def layer_by_layer(case: Case, work: Path, *, is_counted: bool) -> Layered:
+    """Run a network layer by layer."""
+    plain = replace(case, input="arena")
+    built = build(plain, options_of(plain, "speed"), work / f"{case.name}-{case.is_nhwc}-layers")
+    tensor = built.graph.tensor[built.graph.inputs[0]]
+    random = np.random.default_rng(1)
+    samples = [
+        {tensor.name: random.integers(-128, 128, tensor.shape).astype(tensor.dtype)}
+        for _ in range(N_SAMPLES)
+    ]
+    program = compiled(built, "run", ("-O2",))
+    outputs = run_model(built, program, samples, N_RUNS)
+    count = counted(built, samples[:1]) if is_counted else 0
+    return Layered(built.schedule.memories[0].height_bytes, samples, outputs, count)
+
+
+def measure(case: Case, layered: Layered, work: Path) -> tuple[list[str], list[str]]:
+    """Return the cells of a row, and what is wrong."""
+    out = work / f"{case.name}-{case.is_nhwc}-{case.input}"
+    try:
+        built = build(case, options_of(case, "ram"), out)
+    except UserError as fault:
+        return [case.name, case.input], [str(fault)]
+    code = (built.folder / f"{built.name}.c").read_text()
+    arena_bytes = array_bytes(built)
+    counters = sum(
+        int(bits) // 8 for bits in re.findall(r"^    int(\d+)_t \w+;$", static(code), re.MULTILINE)
+    )
+    outputs = run_model(built, compiled(built, "run", SANITIZED), layered.samples, N_RUNS)
+    is_equal = are_equal(outputs, layered.outputs)
+    ratio = (
+        counted(built, layered.samples[:1]) / layered.instructions if layered.instructions else 0
+    )
+    used = arena_bytes + counters
+    faults = ["outputs differ"] if not is_equal else []
+    if case.limit is not None and used > case.limit * 1000:
+        faults.append(f"{used:,} B exceed {case.limit:g} KB")
+    if ratio > OVERHEAD:
+        faults.append(f"{ratio:.3f} times the instructions")
+    cells = [
+        *(case.name, "pixels" if case.is_nhwc else "planes", case.input),
+        *(f"{layered.arena_bytes:,}", f"{arena_bytes:,}", f"{counters}"),
+        f"{case.limit * 1000:,.0f}" if case.limit is not None else "-",
+        *("yes" if is_equal else "NO", f"{ratio:.3f}" if ratio else "-"),
+    ]
+    return cells, faults
+
+
+def static(code: str) -> str:
+    """Return the declaration of the counters that outlive a call."""
+    found = re.search(r"^static struct \{.*?^\} stream;$", code, re.MULTILINE | re.DOTALL)
+    return found[0] if found else ""
+
+
+def array_bytes(built: Built) -> int:
+    """Return the size of the arena as the C says it."""
+    header = (built.folder / f"{built.name}.h").read_text()
+    found = re.search(r"_ARENA_BYTES \((\d+)\)", header)
+    assert found, "the header gives the size of the arena"
+    return int(found[1])
+
+
+def build(case: Case, options: Options, out: Path) -> Built:
+    """Run the stages up to the C files, the audit too."""
+    book, target, name = load_rules([builtin_folder()]), host(), "model"
+    parsed = parse(case.file, {}, book, name)
+    graph = parsed.graph
+    if case.is_nhwc:
+        options = replace(options, layout=((graph.inputs[0], "nhwc"),))
+    kernels = profile(graph, book, target, options)
+    tiles = tile(graph, kernels, target, options, book)
+    plan = schedule(graph, kernels, tiles, target, options)
+    audit(graph, kernels, tiles, plan, target, options)
+    out.mkdir()
+    texts = render(graph, kernels, tiles, plan, book, target, options, name)
+    for file, text in texts.items():
+        (out / file).write_text(text, encoding="ascii")
+    binary = tables(graph, parsed.weights, kernels, book, target, options, name)
+    for file, content in binary.items():
+        (out / file).write_bytes(content)
+    return Built(name, graph, kernels, plan, book, target, options, out)
+
+
+def compiled(built: Built, name: str, flags: tuple[str, ...]) -> Program:
+    """Compile the program that runs a model."""
+    work = built.folder / name
+    work.mkdir(exist_ok=True)
+    tables = built.folder / f"{built.name}_weights.c"
+    compiler = Compiler("gcc", flags)
+    return compile_program(model_program(built), "run", [tables], compiler, work)
+
+
+def counted(built: Built, samples: Sequence[Values]) -> int:
+    """Return the instructions of one run; 0 without valgrind."""
+    program = compiled(built, "count", COUNTED)
+    said = instructions(program, built.name, run_input(built, samples, 1), built.folder)
+    return sum(count.value for count in said.counts) if said else 0
+
+
+def are_equal(
+    ours: Sequence[Sequence[Mapping[str, object]]], theirs: Sequence[Sequence[Mapping[str, object]]]
+) -> bool:
+    """Return whether every output of every run is the same to the bit."""
+    return all(
+        np.array_equal(np.asarray(our[name]), np.asarray(their[name]))
+        for our_runs, their_runs in zip(ours, theirs, strict=True)
+        for our, their in zip(our_runs, their_runs, strict=True)
+        for name in their
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
