@@ -28,8 +28,9 @@ def blocks(language: str) -> list[str]:
 
 
 def copied(example: str, folder: Path) -> Path:
+    """Copy all examples, since one may use the files of another; return where this one is."""
     ignored = shutil.ignore_patterns("build", "__pycache__")
-    return shutil.copytree(EXAMPLES / example, folder / example, ignore=ignored)
+    return shutil.copytree(EXAMPLES, folder / "examples", ignore=ignored) / example
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.relative_to(ROOT).as_posix())
