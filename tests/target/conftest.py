@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ PROGRAMS = (
     *("riscv64-unknown-elf-gcc", "qemu-system-riscv32"),
 )
 
-Project = Callable[[dict[str, object]], None]
+Project = Callable[..., None]
 Made = Callable[..., tuple[Engine, dict[str, Build]]]
 
 
@@ -38,18 +38,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Write dlbuild.yaml with the digits networks and these targets, and go to its folder."""
+    """Write dlbuild.yaml with digits networks and these targets, and go to its folder."""
 
-    def written(targets: dict[str, object]) -> None:
+    def written(
+        targets: dict[str, object], models: Sequence[str] = ("digits", "digits_int8")
+    ) -> None:
         monkeypatch.chdir(tmp_path)
-        models = {
-            name: {"source": str(DIGITS / f"{name}.onnx"), "samples": str(DIGITS / samples)}
-            for name, samples in (
-                ("digits", "digits_samples.npz"),
-                ("digits_int8", "digits_int8_samples.npz"),
-            )
+        entries = {
+            name: {
+                "source": str(DIGITS / f"{name}.onnx"),
+                "samples": str(DIGITS / f"{name}_samples.npz"),
+            }
+            for name in models
         }
-        recipe = {"version": 1, "models": models, "targets": targets}
+        recipe = {"version": 1, "models": entries, "targets": targets}
         Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
 
     return written
