@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -84,8 +84,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
     nests = _nests(instance, operands, orders, in_table)
     by_value = frozenset(n for n in in_table if prod(operands[n].shape) == 1)
-    axes = {axis for nest in nests for axis in nest.extent}
-    names = {name: f"{name}_" if name in axes else _c_name(name) for name in operands}
+    names = _names(operands, nests)
     bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
     words = set(re.findall(r"\w+", "\n".join(line.text for body in bodies for line in body)))
     written = _written(instance, nests)
@@ -125,6 +124,12 @@ def _nests(
 def _written(instance: Instance, nests: Sequence[Lowered]) -> frozenset[str]:
     stored = {n.access[s.access].operand for n in nests for step in n.steps for s in step.stores}
     return frozenset(stored | {o.name for o in instance.operands if o.role == "output"})
+
+
+def _names(operands: Iterable[str], nests: Sequence[Lowered]) -> dict[str, str]:
+    """Return the C names of operands: no keyword, no axis, no given number."""
+    taken = {name for nest in nests for name in (*nest.extent, *nest.given)}
+    return {name: f"{name}_" if name in taken else _c_name(name) for name in operands}
 
 
 def _c_name(name: str) -> str:

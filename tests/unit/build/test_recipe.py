@@ -327,7 +327,6 @@ LATER = {
     "targets: {b: {resources: {threads: 4}}}": "'threads'",
     "targets: {b: {memories: {a: {copy: {rate: 4 B/cycle}}}}}": "'copy'",
     "targets: {b: {memories: {a: {executes: true}}}}": "'executes': true",
-    "builds: [{model: kws, input: streamed}]": "'input': 'streamed'",
     "builds: [{model: kws, input: external}]": "'input': 'external'",
     "builds: [{model: kws, max_recompute: 1.5}]": "'max_recompute': 1.5",
     "builds: [{model: kws, schedule: list}]": "'schedule': 'list'",
