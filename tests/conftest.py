@@ -1,6 +1,6 @@
 """Fixtures of all tests, and the flag that renews golden files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden files instead of comparing"
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what the tests build out of the user's cache, and what lies there out of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DLBUILD_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a test a cache that no other test has filled."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("DLBUILD_CACHE_DIR", str(folder))
+    return folder
 
 
 @pytest.fixture

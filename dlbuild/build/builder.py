@@ -10,9 +10,10 @@ from typing import Protocol, cast
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
+from dlbuild.base.files import sweep, write_if_changed
 from dlbuild.base.paths import builtin_folder
-from dlbuild.build.cache import Store, write_if_changed
-from dlbuild.build.engine import Engine, Finished, path_of
+from dlbuild.build.cache import open_store
+from dlbuild.build.engine import Engine, Finished, LostContentError, path_of
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.job import ModelFiles
 from dlbuild.build.keys import Identify, KeyMaker, files_under
@@ -71,23 +72,31 @@ def build(
     with _locked(how.out):
         ledger = read_ledger(state / LEDGER)
         ledger.number += 1
-        engine = Engine(KeyMaker(recipe, identify), Store(state), ledger, how.out, report)
+        engine = Engine(KeyMaker(recipe, identify), open_store(state), ledger, how.out, report)
+        sweep(engine.unfinished)  # of a build that was killed, as only one runs here at a time
         try:
-            run_tasks(_tasks(engine, recipe, pipeline), how.jobs, keep_going=how.keep_going)
+            _run_all(engine, pipeline, how)
             for one in recipe.builds:
                 _write_depfile(engine, pipeline, one)
             if how.current is not None:
                 remove_stale(how.out, ledger, how.current)
-            engine.store.trim(_current(ledger))
+            engine.store.tidy()
         finally:
             write_ledger(state / LEDGER, ledger)
     return engine
 
 
-def _current(ledger: Ledger) -> set[str]:
-    """Return the digests of all files of the last build of everything."""
-    stages = [record for records in ledger.records.values() for record in records.values()]
-    return {digest for record in stages for digest in record.outputs.values()}
+def _run_all(engine: Engine, pipeline: Pipeline, how: How) -> None:
+    """Run what has to run; once more if the store lost what it had, as it is then made anew."""
+    for is_last in (False, True):
+        tasks = _tasks(engine, engine.keys.recipe, pipeline)
+        try:
+            run_tasks(tasks, how.jobs, keep_going=how.keep_going)
+        except* LostContentError:
+            if is_last:
+                raise
+        else:
+            return
 
 
 def _write_depfile(engine: Engine, pipeline: Pipeline, one: Build) -> None:
@@ -109,7 +118,7 @@ def _write_depfile(engine: Engine, pipeline: Pipeline, one: Build) -> None:
         [path.as_posix() for path in outputs],
         sorted({path.as_posix() for path in inputs}),
     ).encode()
-    write_if_changed(engine.out / name, content)
+    write_if_changed(engine.out / name, content, engine.unfinished)
     written[name] = sha256(content)
 
 

@@ -1,39 +1,91 @@
 """A store of file contents by their SHA-256, and of stage results by their keys.
 
     v1/cas/ab/abcd...   contents
-    v1/results/12/12..  which contents a stage made: a line of SHA-256, then JSON
+    v1/ac/12/1234...    which contents a stage made: an ActionResult, as in Bazel's caches
 
+One store serves all projects of a user (`cache_folder`), and any number of builds at once.
 Everything is verified when read. Whatever is wrong with the store, a damaged entry or a full or
 read-only disk, is a miss: the stage runs again.
 """
 
-import json
 import os
-import threading
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from dlbuild.base.digest import canonical_json, sha256
+from dlbuild.base.digest import sha256
+from dlbuild.base.files import read, remove, sweep, write_atomically
+from dlbuild.build.action_result import Digest, decode, encode
 
-LIMIT_BYTES = 2**30
-"""What a store may hold before the oldest contents go."""
+LAYOUT = "v1"
+"""Folder of this layout: an older dlbuild beside this one has its own."""
+LIMIT_BYTES = 5 * 2**30
+"""What a store may hold before the contents that were not used for longest go."""
+KEPT = 0.8
+"""The part of the limit that is left then, so that not each build trims."""
 
+_HOUR_S, _DAY_S = 60 * 60, 24 * 60 * 60
 _TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# Made by dlbuild; may be deleted.\n"
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of the user's store: $DLBUILD_CACHE_DIR, or where XDG puts it.
+
+    None if there is no home folder; the build folder then has a store of its own.
+    """
+    named = os.environ.get("DLBUILD_CACHE_DIR")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(base):  # noqa: PTH117 - the XDG specification ignores relative paths
+        return Path(base, "dlbuild")
+    home = os.path.expanduser("~")  # noqa: PTH111 - pathlib raises if there is none
+    return Path(home, ".cache", "dlbuild") if os.path.isdir(home) else None  # noqa: PTH112 - as above
+
+
+def open_store(state: Path) -> "Store":
+    """Return the user's store; if it cannot be written, that of a build folder, backed by it."""
+    shared = cache_folder()
+    if shared is None:
+        return Store(state)
+    try:
+        shared.mkdir(parents=True, exist_ok=True)
+        if os.access(shared, os.W_OK):
+            return Store(shared)
+    except OSError:
+        pass  # it is in the way of a file, or on a disk that is read-only
+    return Store(state, behind=Store(shared))
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a store holds. results, contents: how many; size_bytes: of both."""
+
+    results: int
+    contents: int
+    size_bytes: int
 
 
 class Store:
     """The store in one folder; made when first written to.
 
     What cannot be written, on a full or read-only disk, is kept in memory for this run.
+    behind: another store that is asked for what is not here.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / "v1"
+    def __init__(self, folder: Path, behind: "Store | None" = None) -> None:
+        self._folder = folder / LAYOUT
+        self._behind = behind
+        self._unfinished = self._folder / "tmp"
         self._unwritten: dict[str, bytes] = {}
+        self._sizes: dict[str, int] = {}
+        self._grown_bytes = 0
 
     def put(self, content: bytes) -> str:
         """Keep a content and return its digest."""
         digest = sha256(content)
+        self._sizes[digest] = len(content)
         # Read, not only looked for: a damaged file must not stand for what is put here.
         if self.get(digest) is None and not self._write(self._path("cas", digest), content):
             self._unwritten[digest] = content
@@ -44,47 +96,98 @@ class Store:
         if digest in self._unwritten:
             return self._unwritten[digest]
         path = self._path("cas", digest)
-        content = _read(path)
+        content = read(path)
         if content is not None and sha256(content) != digest:
-            _remove(path)
-            return None
+            remove(path)
+            content = None
+        if content is not None:
+            _use(path)
+        elif self._behind is not None:
+            content = self._behind.get(digest)
+        if content is not None:
+            self._sizes[digest] = len(content)
         return content
 
     def keep_result(self, key: str, outputs: Mapping[str, str]) -> None:
-        """Keep which contents a stage made; they must be in the store already."""
-        body = canonical_json(dict(outputs))
-        self._write(self._path("results", key), sha256(body).encode() + b"\n" + body)
+        """Keep which contents a stage made; they were put into or read from this store."""
+        sized = {name: Digest(hash_, self._sizes[hash_]) for name, hash_ in outputs.items()}
+        self._write(self._path("ac", key), encode(sized))
 
     def result(self, key: str) -> Mapping[str, str] | None:
         """Return what `keep_result` was given, or None."""
-        path = self._path("results", key)
-        found = _read(path)
+        path = self._path("ac", key)
+        entry = read(path)
+        found = decode(entry) if entry is not None else None
         if found is None:
-            return None
-        line, _, body = found.partition(b"\n")
-        if sha256(body).encode() != line:
-            _remove(path)
-            return None
-        return {str(name): str(digest) for name, digest in json.loads(body).items()}
+            if entry is not None:
+                remove(path)
+            return self._behind.result(key) if self._behind else None
+        _use(path)
+        return {name: digest.hash for name, digest in found.items()}
 
-    def trim(self, keep: Collection[str], limit_bytes: int = LIMIT_BYTES) -> None:
-        """Remove the oldest contents if all together are larger than the limit.
-
-        keep: digests that stay, those of the last build.
-        """
+    def tidy(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        """Remove what is too much or was left half written, if it is time to look for it."""
+        note = self._folder / "grown"
         try:
-            files = [path for path in (self._folder / "cas").rglob("*") if path.is_file()]
-            found = sorted((path.stat().st_mtime_ns, path.stat().st_size, path) for path in files)
-        except OSError:
-            return  # another build removed one
-        excess = sum(size for _, size, _ in found) - limit_bytes
-        if excess <= 0:
-            return
-        excess += limit_bytes // 5  # room for the next builds, so that not each one trims
+            grown_bytes = int(read(note) or b"0") + self._grown_bytes
+            if not self._grown_bytes:
+                return
+            self._grown_bytes = 0
+            if grown_bytes > limit_bytes * (1 - KEPT) / 2:
+                self.trim(limit_bytes)
+                grown_bytes = 0
+            write_atomically(note, str(grown_bytes).encode(), self._unfinished)
+        except (OSError, ValueError):
+            remove(note)
+
+    def trim(self, limit_bytes: int = LIMIT_BYTES) -> int:
+        """Remove what was not used for longest if all together is larger than the limit.
+
+        Returns:
+            The number of bytes that were removed.
+        """
+        sweep(self._unfinished, _DAY_S)
+        found = sorted((status.st_mtime_ns, status.st_size, path) for path, status in self._all())
+        size_bytes = sum(size for _, size, _ in found)
+        if size_bytes <= limit_bytes:
+            return 0
+        excess = left = size_bytes - int(limit_bytes * KEPT)
         for _, size, path in found:
-            if excess > 0 and path.name not in keep:
-                _remove(path)
-                excess -= size
+            if left > 0:
+                remove(path)
+                left -= size
+        return excess - left
+
+    def usage(self) -> Usage:
+        """Return what the store holds."""
+        found = [(path.parts[-3], status.st_size) for path, status in self._all()]
+        results = sum(kind == "ac" for kind, _ in found)
+        return Usage(results, len(found) - results, sum(size for _, size in found))
+
+    def verify(self) -> list[Path]:
+        """Read everything, and return what was damaged and is removed."""
+        damaged = []
+        for path, _ in self._all():
+            content = read(path)
+            is_result = path.parts[-3] == "ac"
+            if content is None:
+                continue  # another process removed it
+            if decode(content) is None if is_result else sha256(content) != path.name:
+                remove(path)
+                damaged.append(path)
+        return damaged
+
+    def _all(self) -> Iterator[tuple[Path, os.stat_result]]:
+        for kind in ("ac", "cas"):
+            try:
+                paths = sorted((self._folder / kind).glob("*/*"))
+            except OSError:
+                continue
+            for path in paths:
+                try:
+                    yield path, path.stat()
+                except OSError:
+                    continue  # another process removed it
 
     def _path(self, kind: str, digest: str) -> Path:
         return self._folder / kind / digest[:2] / digest
@@ -96,49 +199,18 @@ class Store:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 tag = self._folder / "CACHEDIR.TAG"
                 if not tag.exists():
-                    write_atomically(tag, _TAG)
-            write_atomically(path, content)
+                    write_atomically(tag, _TAG, self._unfinished)
+            write_atomically(path, content, self._unfinished, mode=0o444)
         except OSError:
             return False
+        self._grown_bytes += len(content)
         return True
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all.
-
-    Raises:
-        OSError: the folder or the disk does not allow it.
-    """
-    # Two builds, and two threads of one, may write the same file at once.
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_native_id()}.tmp")
+def _use(path: Path) -> None:
+    """Note that an entry is in use, at most once in an hour."""
     try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        # That of a full disk does not say which file.
-        raise OSError(error.errno, error.strerror, path.as_posix()) from None
-    finally:
-        _remove(temporary)
-
-
-def write_if_changed(path: Path, content: bytes) -> bool:
-    """Write a file unless it has this content already, then leave its times alone too."""
-    if _read(path) == content:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
-    return True
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
+        if time.time() - path.stat().st_mtime > _HOUR_S:
+            os.utime(path)
     except OSError:
-        return None
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return
+        return  # on a read-only disk

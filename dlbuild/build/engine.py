@@ -12,15 +12,21 @@ from typing import Protocol, cast
 
 from dlbuild.base.digest import digest, sha256
 from dlbuild.base.errors import UserError
-from dlbuild.build.cache import Store, write_if_changed
+from dlbuild.base.files import write_if_changed
+from dlbuild.build.cache import Store
 from dlbuild.build.explain import reasons
+from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.job import Job, Run
 from dlbuild.build.keys import KeyMaker, key_of
-from dlbuild.build.ledger import Ledger, Record
+from dlbuild.build.ledger import UNFINISHED, Ledger, Record
 from dlbuild.build.recipe import Build
 from dlbuild.build.stage import FILES, Stage
 
 _ATTEMPTS = 3
+
+
+class LostContentError(UserError):
+    """Something deleted contents of the store while a build used them."""
 
 
 class StageModule(Protocol):
@@ -58,6 +64,11 @@ class Engine:
     _locks: dict[str, threading.Lock] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def unfinished(self) -> Path:
+        """The folder for files that are not yet whole."""
+        return self.out / STATE_FOLDER / UNFINISHED
+
     def run(self, stage: Stage, build: Build) -> None:
         """Bring the files of one stage of one build up to date; its inputs are so already."""
         began = time.monotonic()
@@ -88,7 +99,7 @@ class Engine:
             path = path_of(self.out, build, name)
             content = self.content(build, name)
             if content:
-                write_if_changed(path, content)
+                write_if_changed(path, content, self.unfinished)
                 written[path.relative_to(self.out).as_posix()] = self.outputs[build.label][name]
             elif written.pop(path.relative_to(self.out).as_posix(), None):
                 path.unlink(missing_ok=True)
@@ -97,7 +108,7 @@ class Engine:
         """Return the content of a file that a stage of this build made."""
         content = self.store.get(self.outputs[build.label][name])
         if content is None:
-            raise UserError(
+            raise LostContentError(
                 f"the store lost '{name}' during the build",
                 where=build.label,
                 why="the disk is full, read-only or damaged",
@@ -121,9 +132,11 @@ class Engine:
         model = self.keys.recipe.models[build.model]
         source = model.source
         key = digest({"external files of": sha256(_content(source))})
+        # Names of files, each with the digest of nothing.
         known = self.store.result(key)
         if known is None:
-            known = {name: name for name in _module(stage).files(source)}
+            nothing = self.store.put(b"")
+            known = dict.fromkeys(_module(stage).files(source), nothing)
             self.store.keep_result(key, known)
         found = {source.name: source, **{name: source.parent / name for name in known}}
         if "samples" in stage.model and model.samples is not None:
@@ -136,14 +149,14 @@ class Engine:
     def _stored(self, stage: Stage, key: str) -> Mapping[str, str] | None:
         """Return a stored result if it is whole and each content is there undamaged."""
         found = self.store.result(key)
-        if found is None or set(found) - set(stage.makes):
+        if found is None or set(found) != set(stage.makes):
             return None
         return found if all(self.store.get(d) is not None for d in found.values()) else None
 
     def _make(self, stage: Stage, build: Build) -> Mapping[str, str]:
         inputs = {name: self.content(build, name) for name in stage.reads}
         made = _module(stage).run(Job(self.keys.settings(stage, build), inputs))
-        assert set(made) <= set(stage.makes), f"{stage.name} made {sorted(made)}"
+        assert set(made) == set(stage.makes), f"{stage.name} made {sorted(made)}"
         return {name: self.store.put(made[name]) for name in sorted(made)}
 
     def _record(  # noqa: PLR0913 - all that a record is made of

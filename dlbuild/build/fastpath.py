@@ -58,8 +58,8 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
         programs: commands run, by name.
         started_ns: when the build began.
     """
-    found = {name: find_program(name) for name in programs}
-    paths = sorted({*inputs, *(path for path in found.values() if path)})
+    found = {word: find_program(word) for name in programs for word in (name, *name.split())}
+    paths = sorted({*inputs, *(path for path in found.values() if os.path.isfile(path))})  # noqa: PTH113 - as above
     time.sleep(_TICK_NS / 1e9)  # so that any later change of an output shows in its times
     asked = _asked(request)
     lines = [FORMAT, asked]
@@ -78,13 +78,19 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     lines += [f"program\t{name}\t{path}" for name, path in found.items()]
     if any("\n" in line for line in lines) or any(path.count("\t") for path in paths):
         return False
-    _write(_snapshot_path(build_folder, asked), "\n".join((*lines, _END)))
+    try:
+        _write(_snapshot_path(build_folder, asked), "\n".join((*lines, _END)))
+    except OSError:
+        return False  # a full disk, or the next build has swept what was unfinished
     return True
 
 
 def _write(path: str, text: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 - as above
-    temporary = f"{path}.{os.getpid()}.tmp"
+    folder, name = os.path.split(path)
+    unfinished = f"{folder}/../tmp"
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
+    os.makedirs(unfinished, exist_ok=True)  # noqa: PTH103 - as above
+    temporary = f"{unfinished}/{name}.{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - as above
         file.write(text)
     os.replace(temporary, path)  # noqa: PTH105 - as above
@@ -127,8 +133,9 @@ def find_program(command: str) -> str:
 
 
 def _asked(request: Sequence[str]) -> str:
-    """Return a command as one line; another dlbuild or Python is another command."""
-    words = [*request, os.path.dirname(__file__), sys.version]  # noqa: PTH120 - as above
+    """Return a command as one line; another dlbuild, Python or path of imports is another one."""
+    # Of `python -m`, the first entry is the current folder.
+    words = [*request, os.path.dirname(__file__), sys.version, *sys.path[1:]]  # noqa: PTH120 - as above
     return repr(words)
 
 

@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dlbuild.base.digest import canonical_json
-from dlbuild.build.cache import write_atomically
+from dlbuild.base.files import write_atomically
 
 FORMAT = 1
+UNFINISHED = "tmp"
+"""Folder beside the ledger for files that are not yet whole."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def write_ledger(path: Path, ledger: Ledger) -> None:
         OSError: the folder or the disk does not allow it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, canonical_json({"format": FORMAT, **asdict(ledger)}) + b"\n")
+    content = canonical_json({"format": FORMAT, **asdict(ledger)}) + b"\n"
+    write_atomically(path, content, path.parent / UNFINISHED)
 
 
 def _record(fields: Mapping[str, object]) -> Record:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dlbuild.build.builder import LEDGER
-from dlbuild.build.cache import Store
+from dlbuild.build.cache import open_store
 from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.forecast import forecast
@@ -39,7 +39,7 @@ def run(given: argparse.Namespace) -> int:
     recipe = selected(whole_recipe(given), asked_targets(given))
     out = Path(given.out)
     ledger = read_ledger(out / STATE_FOLDER / LEDGER)
-    store = Store(out / STATE_FOLDER)
+    store = open_store(out / STATE_FOLDER)
     engine = Engine(KeyMaker(recipe, identify), store, ledger, out, lambda _: None)
     found = {one.label: tuple(forecast(engine, _known(ledger), one)) for one in recipe.builds}
     if given.json:

@@ -24,6 +24,7 @@ VERBS = {
         Verb("outputs", "dlbuild.cli.outputs", "List the files that a build writes."),
         Verb("size", "dlbuild.cli.size", "Print RAM and flash of each model."),
         Verb("doctor", "dlbuild.cli.doctor", "Say which programs are missing, and who has them."),
+        Verb("cache", "dlbuild.cli.cache", "Look after the results that projects share."),
         Verb("clean", "dlbuild.cli.clean", "Remove what builds wrote."),
         Verb("rules", "dlbuild.cli.rules", "List the operators that rules describe."),
         Verb("schema", "dlbuild.cli.schema", "Print the JSON Schema of dlbuild.yaml."),
@@ -31,7 +32,7 @@ VERBS = {
     )
 }
 
-VALUE_OPTIONS = ("-C", "-B", "-D", "-j")
+VALUE_OPTIONS = ("-C", "-B", "-D", "-j", "--limit")
 """Options that may stand before the verb and take a value, which is not the verb."""
 
 

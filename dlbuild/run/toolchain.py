@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
 
 SECONDS = 900
@@ -55,7 +56,10 @@ class Finished:
 
 
 def identify(command: str) -> str:
-    """Return what tells one version of a program from another: its answer to `--version`.
+    """Return what tells one program from another: its answer to `--version`, and its content.
+
+    The content of each file that the command names counts, as a script that calls a compiler may
+    change under the compiler's version.
 
     Args:
         command: a field of a target's toolchain.
@@ -63,7 +67,10 @@ def identify(command: str) -> str:
     Raises:
         UserError: there is no such program; says what to install.
     """
-    return run([*resolve(command), "--version"], Path.cwd()).text
+    words = resolve(command)
+    found = [shutil.which(word) for word in words]
+    contents = [sha256(Path(path).read_bytes()) for path in found if path]
+    return "\n".join((run([*words, "--version"], Path.cwd()).text, *contents))
 
 
 def resolve(command: str, key: str = "toolchain") -> list[str]:

@@ -95,7 +95,7 @@ def changed(
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path, cache: Path) -> Project:  # noqa: ARG001 - its own
     shutil.copy(DIGITS / "digits.onnx", tmp_path / "net.onnx")
     (tmp_path / "dlbuild.yaml").write_text(RECIPE)
     time.sleep(0.05)  # an input as young as the build leaves no snapshot
@@ -200,7 +200,13 @@ def test_the_same_bytes_wherever_and_however_it_is_built(
     other = Project(tmp_path_factory.mktemp("a folder elsewhere"))
     for name in ("net.onnx", "dlbuild.yaml"):
         shutil.copy(project.folder / name, other.folder)
-    other.build("-j2", PYTHONHASHSEED="2", LC_ALL="tr_TR.UTF-8", TZ="Asia/Tokyo")
+    other.build(
+        "-j2",
+        PYTHONHASHSEED="2",
+        LC_ALL="tr_TR.UTF-8",
+        TZ="Asia/Tokyo",
+        DLBUILD_CACHE_DIR=str(other.folder / "cache"),
+    )
     first, second = project.snapshot(), other.snapshot()
     assert list(first) == list(second)
     assert [name for name in first if first[name][1] != second[name][1]] == []
@@ -233,7 +239,7 @@ def test_a_killed_build_leaves_a_folder_that_builds(project: Project) -> None:
     clean.folder.mkdir()
     for name in ("net.onnx", "dlbuild.yaml"):
         shutil.copy(project.folder / name, clean.folder)
-    clean.build()
+    clean.build(DLBUILD_CACHE_DIR=str(clean.folder / "cache"))
     ours, theirs = project.snapshot(), clean.snapshot()
     assert {name: ours[name][1] for name in ours} == {name: theirs[name][1] for name in theirs}
 

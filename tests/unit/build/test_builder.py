@@ -12,7 +12,7 @@ import pytest
 
 from dlbuild.base.errors import UserError
 from dlbuild.build.builder import How, build
-from dlbuild.build.cache import Store
+from dlbuild.build.cache import open_store
 from dlbuild.build.engine import Engine, Finished
 from dlbuild.build.forecast import forecast
 from dlbuild.build.keys import KeyMaker
@@ -73,6 +73,7 @@ PIPELINE = Pipeline(
 class Project:
     """A folder with a recipe and a pipeline of fake stages in it."""
 
+    cache: Path
     out: Path = Path("out")
     overrides: list[str] = field(default_factory=list)
 
@@ -91,7 +92,7 @@ class Project:
         state = self.out / ".dlbuild"
         engine = Engine(
             KeyMaker(recipe, lambda command: command),
-            Store(state),
+            open_store(state),
             read_ledger(state / "ledger.json"),
             self.out,
             lambda _: None,
@@ -113,7 +114,7 @@ def forget_fakes() -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     modules = {
         "fake_parse": UPPER,
         "fake_plan": PLAN,
@@ -138,7 +139,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     forget_fakes()
-    return Project()
+    return Project(cache)
 
 
 def times(folder: Path) -> dict[str, int]:
@@ -227,8 +228,9 @@ def test_a_damaged_output_is_written_again(project: Project, damage: str) -> Non
 @pytest.mark.parametrize("content", [b"", b"garbage", b"{}"])
 def test_damaged_state_is_made_anew(project: Project, content: bytes) -> None:
     project.build()
-    for path in Path("out/.dlbuild").rglob("*"):
+    for path in (*Path("out/.dlbuild").rglob("*"), *project.cache.rglob("*")):
         if path.is_file():
+            path.chmod(0o644)
             path.write_bytes(content)
     project.build()
     assert project.content("pc/a/a.c") == "speed plan of ONE TWO"
@@ -237,8 +239,9 @@ def test_damaged_state_is_made_anew(project: Project, content: bytes) -> None:
 
 def test_a_flipped_bit_in_the_store_runs_the_stage_again(project: Project) -> None:
     project.build()
-    for path in Path("out/.dlbuild/v1/cas").rglob("*"):
-        if path.is_file():
+    for path in (project.cache / "v1" / "cas").rglob("*"):
+        if path.is_file() and path.stat().st_size:
+            path.chmod(0o644)
             content = bytearray(path.read_bytes())
             content[0] ^= 1
             path.write_bytes(content)
