@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -206,6 +207,10 @@ def not_ours(lab: Lab, *, which: str) -> str | None:
     """Build as a user who may not write into the cache or the state."""
     if os.geteuid() != 0:
         return "only root can become another user"
+    try:
+        subprocess.run([sys.executable, "-c", ""], user=NOBODY, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "another user cannot run this Python"
     lab.folder.chmod(0o755)
     (lab.folder / "tmp").chmod(0o1777)
     project = lab.built()
@@ -228,7 +233,7 @@ def not_ours(lab: Lab, *, which: str) -> str | None:
 def no_home(lab: Lab) -> None:
     """Build where there is no folder for caches."""
     project = lab.project().with_environment(
-        HOME="/nonexistent", XDG_CACHE_HOME="/nonexistent/cache", DLBUILD_CACHE_DIR=""
+        HOME="/dev/null", XDG_CACHE_HOME="/dev/null/cache", DLBUILD_CACHE_DIR=""
     )
     project.build()
     lab.check(project)

@@ -80,6 +80,7 @@ def pack_changed(lab: Lab, *, name: str, old: str, new: str, stage: str) -> None
     path = project.folder / "pack" / name
     path.parent.mkdir(parents=True)
     (project.folder / "pack" / "rules").mkdir(exist_ok=True)
+    (project.folder / "pack" / "rules" / "README").write_text("")
     shutil.copy(root / name, path)
     (project.folder / "dlbuild.yaml").write_text(RECIPE + "packs: [pack]\n")
     project.build()

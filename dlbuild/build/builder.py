@@ -95,6 +95,7 @@ def _run_all(engine: Engine, pipeline: Pipeline, how: How) -> None:
         except* LostContentError:
             if is_last:
                 raise
+            engine.store.keeps_in_memory = True
         else:
             return
 

@@ -81,14 +81,18 @@ class Store:
         self._unwritten: dict[str, bytes] = {}
         self._sizes: dict[str, int] = {}
         self._grown_bytes = 0
+        self.keeps_in_memory = False
+        """Whether what was put or read stays in memory, since something empties the folder."""
 
     def put(self, content: bytes) -> str:
         """Keep a content and return its digest."""
         digest = sha256(content)
         self._sizes[digest] = len(content)
         # Read, not only looked for: a damaged file must not stand for what is put here.
-        if self.get(digest) is None and not self._write(self._path("cas", digest), content):
-            self._unwritten[digest] = content
+        if self.get(digest) is None:
+            is_written = self._write(self._path("cas", digest), content)
+            if not is_written or self.keeps_in_memory:
+                self._unwritten[digest] = content
         return digest
 
     def get(self, digest: str) -> bytes | None:
@@ -106,6 +110,8 @@ class Store:
             content = self._behind.get(digest)
         if content is not None:
             self._sizes[digest] = len(content)
+            if self.keeps_in_memory:
+                self._unwritten[digest] = content
         return content
 
     def keep_result(self, key: str, outputs: Mapping[str, str]) -> None:

@@ -249,6 +249,19 @@ def test_a_flipped_bit_in_the_store_runs_the_stage_again(project: Project) -> No
     assert project.content("pc/a/a.c") == "speed plan of ONE TWO"
 
 
+def test_a_store_that_is_deleted_again_and_again_only_costs_time(project: Project) -> None:
+    Path("fake_plan.py").write_text(
+        "import shutil\n" + PLAN.replace("return", f"shutil.rmtree({str(project.cache)!r}); return")
+    )
+    Path("fake_tables.py").write_text(
+        "import shutil\n"
+        + TABLES.replace("return", f"shutil.rmtree({str(project.cache)!r}); return")
+    )
+    project.build()
+    assert project.content("pc/a/a.c") == "speed plan of ONE TWO"
+    assert project.content("pc/a/a_weights.c") == "table 1 2"
+
+
 def test_an_edit_during_a_stage_is_not_lost(project: Project) -> None:
     Path("fake_parse.py").write_text(
         UPPER.replace(

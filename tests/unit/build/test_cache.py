@@ -114,7 +114,7 @@ def test_the_folder_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert cache_folder() == Path("/b/dlbuild")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_folder() == Path("/.cache/dlbuild")
-    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.setenv("HOME", "/dev/null")
     assert cache_folder() is None
 
 

@@ -61,7 +61,7 @@ def test_without_a_home_there_is_none(
 ) -> None:
     for name in ("DLBUILD_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.setenv("HOME", "/dev/null")
     assert main.run(["cache", "where"]) == 1
     assert capsys.readouterr().err == (
         "error: there is no folder for caches\n"
