@@ -24,12 +24,13 @@ from dlbuild.stages.rewrites.einsum import einsum_of
 from dlbuild.stages.rewrites.fold import fold, interpret_constants
 from dlbuild.stages.rewrites.functions import body_of
 from dlbuild.stages.rewrites.loops import loop_of
+from dlbuild.stages.rewrites.ml import ml_of
 from dlbuild.stages.rewrites.modernize import modernize
 
 PARTS = frozenset({"Split"})
 """Operators of which results without elements need no place."""
 
-REWRITES = (branch_of, loop_of, einsum_of, modernize)
+REWRITES = (branch_of, loop_of, einsum_of, ml_of, modernize)
 """What may put other nodes in a node's place; the first that does so counts."""
 
 SMALL = 256
