@@ -24,6 +24,7 @@ import shutil
 import sys
 import tempfile
 import time
+from ast import literal_eval
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -259,10 +260,17 @@ def named(
     entries = meta["inputs" if prefix.endswith("in") else "outputs"]
     assert isinstance(entries, list)
     return {
-        entry["name"]: file[f"{prefix}{number}"].reshape(graph.tensor[entry["name"]].shape)
+        entry["name"]: numbers(file[f"{prefix}{number}"]).reshape(graph.tensor[entry["name"]].shape)
         for number, entry in enumerate(entries)
         if f"{prefix}{number}" in file
     }
+
+
+def numbers(array: Array) -> Array:
+    """Return an array's numbers; of one of maps, written as text, their values in order."""
+    if array.dtype.kind != "U":
+        return array
+    return np.array([[*literal_eval(str(text)).values()] for text in array], np.float32)
 
 
 def main() -> int:

@@ -55,9 +55,9 @@ def tables_of(draft: Draft, node: Node, kind: str) -> dict[str, np.ndarray]:
     weights: list[list[tuple[int, float]]] = [[] for _ in modes]
     owners = zip(node.integers(f"{kind}_treeids"), node.integers(f"{kind}_nodeids"), strict=True)
     listed = node.attributes.get(f"{kind}_weights", ())
-    values = listed if isinstance(listed, tuple) else ()
+    values = np.array(listed if isinstance(listed, tuple) else (), np.float64).tolist()
     for owner, target, weight in zip(owners, node.integers(f"{kind}_ids"), values, strict=True):
-        weights[place[owner]].append((target, float(weight)))
+        weights[place[owner]].append((target, weight))
     yes, no = [0] * len(modes), [0] * len(modes)
     branches = node.integers("nodes_truenodeids"), node.integers("nodes_falsenodeids")
     n_weights = 0
