@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -27,6 +28,7 @@ from dlbuild.rulebook.match import Wish, match
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "rules" / "ops").glob("*.yaml"))
 MICROSOFT = "com.microsoft"
+OURS = "dlbuild"
 
 
 @dataclass(frozen=True)
@@ -140,11 +142,16 @@ def checked(case: Case) -> str:
         if operand.role == "output" and operand.tensor in outputs:
             expected = outputs[operand.tensor]
             rtol = 1e-2 if expected.dtype.itemsize < np.dtype(np.float32).itemsize else case.rtol
+            # What is due is rounded too, by a unit in the last place of its greatest element.
+            eps = ml_dtypes.finfo(expected.dtype).eps if "float" in expected.dtype.name else 0
+            greatest = np.abs(expected.astype(np.float64)).max(
+                initial=0.0, where=np.isfinite(expected.astype(np.float64))
+            )
             close = np.allclose(
                 found[operand.name].astype(np.float64),
                 expected.astype(np.float64),
                 rtol=rtol,
-                atol=1e-5,
+                atol=max(1e-5, greatest * eps),
                 equal_nan=True,
             )
             if not close:
@@ -163,7 +170,7 @@ def test_each_rule_has_a_summary_and_a_source(path: Path) -> None:
 def test_each_operator_computes_what_onnx_says(path: Path) -> None:
     faults, untested = [], []
     for document in documents(path):
-        if document.get("domain_name", "") == MICROSOFT:
+        if document.get("domain_name", "") in {MICROSOFT, OURS}:
             continue
         for kind in operators(document):
             n_passed = 0

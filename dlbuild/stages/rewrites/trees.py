@@ -67,8 +67,9 @@ def tables_of(draft: Draft, node: Node, kind: str) -> dict[str, np.ndarray]:
         else:
             yes[at], no[at] = n_weights, n_weights + len(weights[at])
             n_weights = no[at]
-    check_walks(draft, node, modes, yes, no)
     inner = {child for at, mode in enumerate(modes) if mode for child in (yes[at], no[at])}
+    roots = [at for at in range(len(modes)) if at not in inner]
+    check_walks(draft, node, modes, roots, yes, no)
     flat = [pair for own in weights for pair in own]
     limits = node.attributes.get("nodes_values", ())
     return {
@@ -79,20 +80,28 @@ def tables_of(draft: Draft, node: Node, kind: str) -> dict[str, np.ndarray]:
         "limit": np.array(limits, np.float32),
         "yes": np.array(yes, np.int32),
         "no": np.array(no, np.int32),
-        "root": np.array([at for at in range(len(modes)) if at not in inner], np.int32),
+        "root": np.array(roots, np.int32),
         "target": np.array([target for target, _ in flat], np.int32),
         "weight": np.array([weight for _, weight in flat], np.float32),
     }
 
 
-def check_walks(draft: Draft, node: Node, modes: list[int], yes: list[int], no: list[int]) -> None:
-    """Refuse trees in which a walk may never end.
+def check_walks(  # noqa: PLR0913, PLR0917 - the tables
+    draft: Draft, node: Node, modes: list[int], roots: list[int], yes: list[int], no: list[int]
+) -> None:
+    """Refuse trees in which a walk may never end: a node that is reached twice, or never.
 
     Raises:
         UserError: names the node.
     """
-    children = [child for at, mode in enumerate(modes) if mode for child in {yes[at], no[at]}]
-    if len(children) > len(set(children)) or len(set(children)) >= len(modes):
+    reached = 0
+    pending = list(roots)
+    while pending and reached <= len(modes):
+        at = pending.pop()
+        reached += 1
+        if modes[at]:
+            pending += [yes[at], no[at]]
+    if reached != len(modes):
         raise UserError(
             "the trees share nodes or go in circles",
             where=f"{draft.where}: node '{node.label}' ({node.kind})",
