@@ -22,9 +22,13 @@ def main() -> int:
     if "build" in request and nothing_to_do(out, request):
         print("nothing to do")  # noqa: T201 - as above
         return 0
-    from dlbuild.cli.main import run  # noqa: PLC0415 - imports what a build needs
+    try:
+        from dlbuild.cli.main import run  # noqa: PLC0415 - imports what a build needs
 
-    return run(arguments, started_ns)
+        return run(arguments, started_ns)
+    except KeyboardInterrupt:  # during the imports
+        print("interrupted", file=sys.stderr)  # noqa: T201 - as above
+        return 130
 
 
 if __name__ == "__main__":

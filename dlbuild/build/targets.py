@@ -136,6 +136,13 @@ def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:
     return ResolvedTarget(target, {**base.options, **options})
 
 
+def _alignment(node: Node) -> int:
+    size_bytes = whole(word(node, "align"), SIZE)
+    if size_bytes.bit_count() != 1:
+        raise node.error(f"'align' must be a power of two, this is {size_bytes} B", fix="write 4 B")
+    return size_bytes
+
+
 def _words(node: Node) -> tuple[str, ...]:
     return tuple(word(item, "a list item") for item in items(node, "a list"))
 
@@ -163,7 +170,7 @@ def _memory(name: str, node: Node) -> Callable[[Memory | None], Memory]:
                 case "size":
                     memory = replace(memory, size_bytes=whole(word(value, key), SIZE))
                 case "align":
-                    memory = replace(memory, align_bytes=whole(word(value, key), SIZE))
+                    memory = replace(memory, align_bytes=_alignment(value))
                 case "section":
                     memory = replace(memory, section=word(value, key))
                 case "holds":

@@ -209,6 +209,17 @@ def test_a_missing_model_file_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("size", ["0 B", "3 B", "48 B"])
+def test_an_alignment_that_is_no_power_of_two_is_refused(size: str) -> None:
+    memory = f"{{sram: {{align: {size}}}}}"
+    assert error_of(f"{MODELS}targets: {{board: {{memories: {memory}}}}}\n") == (
+        f"dlbuild.yaml:3:44: error: 'align' must be a power of two, this is {size}\n"
+        f"  3 | targets: {{board: {{memories: {memory}}}}}\n"
+        "    |                                            ^\n"
+        "  fix: write 4 B"
+    )
+
+
 def test_a_size_without_a_unit_is_refused() -> None:
     assert error_of(f"{MODELS}targets: {{board: {{memories: {{sram: 48}}}}}}\n") == (
         "dlbuild.yaml:3:36: error: memory 'sram': the size '48' has no unit\n"
