@@ -12,9 +12,9 @@ static int call(uintptr_t operation, const void *argument)
     register uintptr_t first __asm__("a0") = operation;
     register const void *second __asm__("a1") = argument;
     /* The three instructions must be uncompressed and lie in one page. */
-    __asm__ volatile(".option push\n"
+    __asm__ volatile(".balign 16\n"
+                     ".option push\n"
                      ".option norvc\n"
-                     ".balign 16\n"
                      "slli x0, x0, 0x1f\n"
                      "ebreak\n"
                      "srai x0, x0, 7\n"
