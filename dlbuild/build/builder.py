@@ -20,7 +20,7 @@ from dlbuild.build.keys import Identify, KeyMaker, files_under
 from dlbuild.build.ledger import Ledger, read_ledger, write_ledger
 from dlbuild.build.recipe import Build, Recipe
 from dlbuild.build.stage import FILES, Gate, Pipeline, Stage
-from dlbuild.build.tasks import Task, run_tasks
+from dlbuild.build.task import Task, find_all
 from dlbuild.ir.target import Target
 from dlbuild.run.fragments import depfile
 
@@ -89,9 +89,12 @@ def build(
 def _run_all(engine: Engine, pipeline: Pipeline, how: How) -> None:
     """Run what has to run; once more if the store lost what it had, as it is then made anew."""
     for is_last in (False, True):
-        tasks = _tasks(engine, engine.keys.recipe, pipeline)
         try:
-            run_tasks(tasks, how.jobs, keep_going=how.keep_going)
+            left = find_all(_tasks(engine, engine.keys.recipe, pipeline))
+            if left:
+                from dlbuild.build.tasks import run_tasks  # noqa: PLC0415 - doit takes 90 ms
+
+                run_tasks(left, how.jobs, keep_going=how.keep_going)
         except* LostContentError:
             if is_last:
                 raise
@@ -156,8 +159,13 @@ def _tasks(engine: Engine, recipe: Recipe, pipeline: Pipeline) -> list[Task]:
             needed = [
                 f"{one.label} {pipeline.maker[file]}" for one in together for file in gate.needs
             ]
-            check = partial(_check, engine, gate, recipe.targets[name], together)
-            tasks.append(Task(f"{name} {gate.name}", check, tuple(dict.fromkeys(needed))))
+            given = engine, gate, recipe.targets[name], together
+            after = tuple(dict.fromkeys(needed))
+            tasks.append(
+                Task(
+                    f"{name} {gate.name}", partial(_check, *given), after, partial(_passed, *given)
+                )
+            )
     return tasks
 
 
@@ -165,7 +173,10 @@ def _stage_task(engine: Engine, pipeline: Pipeline, stage: Stage, one: Build) ->
     after = [f"{one.label} {pipeline.maker[file]}" for file in stage.reads]
     after += [f"{one.target} {gate.name}" for gate in pipeline.gates if stage.name in gate.before]
     return Task(
-        f"{one.label} {stage.name}", partial(_run, engine, stage, one), tuple(dict.fromkeys(after))
+        f"{one.label} {stage.name}",
+        partial(_run, engine, stage, one),
+        tuple(dict.fromkeys(after)),
+        partial(_find, engine, stage, one),
     )
 
 
@@ -179,6 +190,19 @@ def _run(engine: Engine, stage: Stage, one: Build) -> None:
         engine.write(stage, one)
 
 
+def _find(engine: Engine, stage: Stage, one: Build) -> bool:
+    try:
+        if not engine.find(stage, one):
+            return False
+    except LostContentError:
+        raise
+    except UserError:
+        return False  # running it raises it again, in its place among all errors
+    if any(name in FILES for name in stage.makes):
+        engine.write(stage, one)
+    return True
+
+
 def _check(engine: Engine, gate: Gate, target: Target, together: Sequence[Build]) -> None:
     models = [
         ModelFiles(one.model, one.options, {name: engine.content(one, name) for name in gate.needs})
@@ -186,6 +210,17 @@ def _check(engine: Engine, gate: Gate, target: Target, together: Sequence[Build]
     ]
     # The table names modules, as for stages.
     cast("GateModule", import_module(gate.module)).check(target, models)
+    engine.store.keep_result(_gate_key(engine, gate, target, together), {})
+
+
+def _passed(engine: Engine, gate: Gate, target: Target, together: Sequence[Build]) -> bool:
+    """Say whether a check of the same files has passed before."""
+    return engine.store.result(_gate_key(engine, gate, target, together)) is not None
+
+
+def _gate_key(engine: Engine, gate: Gate, target: Target, together: Sequence[Build]) -> str:
+    files = [{name: engine.outputs[one.label][name] for name in gate.needs} for one in together]
+    return engine.keys.gate_key(gate, target, together, files)
 
 
 @contextlib.contextmanager

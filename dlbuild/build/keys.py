@@ -1,18 +1,18 @@
 """The key of a stage: every thing that can change its result, by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
+from functools import cached_property
 from pathlib import Path
 from sys import version_info
 
-from dlbuild.base.digest import canonical_json, digest, sha256
+from dlbuild.base.digest import Json, canonical_json, digest, sha256
+from dlbuild.base.installed import installed
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.code import CodeDigests
 from dlbuild.build.job import Settings
 from dlbuild.build.recipe import Build, Recipe
-from dlbuild.build.stage import Stage
+from dlbuild.build.stage import Gate, Stage
 from dlbuild.ir.target import Board, Options, Target
 
 Identify = Callable[[str], str]
@@ -64,7 +64,7 @@ class KeyMaker:
         found |= {
             f"code {name}": value for name, value in self.code.reachable(stage.module).items()
         }
-        found |= {f"library {name}": _version(name) for name in stage.libraries}
+        found |= {f"library {name}": installed(name)[0] or "absent" for name in stage.libraries}
         found |= {f"option {name}": _text(settings.options, name) for name in stage.options}
         found |= {
             f"target {name}": _text(settings.target, name)
@@ -83,6 +83,21 @@ class KeyMaker:
             found[f"program {command}"] = sha256(self.identify(command).encode())
         found |= {f"input {name}": inputs[name] for name in stage.reads}
         return found | {f"source {name}": value for name, value in sources.items()}
+
+    def gate_key(
+        self,
+        gate: Gate,
+        target: Target,
+        together: Sequence[Build],
+        files: Sequence[Mapping[str, str]],
+    ) -> str:
+        """Return the key of a check. files: of each build, the digests of what the check reads."""
+        models = [
+            {"model": one.model, "options": _plain(one.options), "files": digests}
+            for one, digests in zip(together, files, strict=True)
+        ]
+        code = self.code.reachable(gate.module)
+        return digest({"gate": gate.name, "code": code, "target": _plain(target), "of": models})
 
     @cached_property
     def folder_digests(self) -> Mapping[str, Mapping[str, str]]:
@@ -127,9 +142,12 @@ def _board_parts(board: Board) -> dict[str, str]:
 
 def _text(owner: Settings | Target | Options, name: str) -> str:
     """Return a field as short canonical JSON."""
-    value: object = getattr(owner, name)
-    plain = asdict(_Box(value))["value"]
-    return canonical_json(plain).decode()
+    return canonical_json(_plain(getattr(owner, name))).decode()
+
+
+def _plain(value: object) -> Json:
+    plain: Json = asdict(_Box(value))["value"]
+    return plain
 
 
 @dataclass(frozen=True)
@@ -137,11 +155,3 @@ class _Box:
     """Lets `asdict` turn a field of any type into lists, tables and numbers."""
 
     value: object
-
-
-@cache
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return "absent"

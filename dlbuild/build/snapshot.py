@@ -1,9 +1,9 @@
 """What a build depended on, for the no-op check of the next one."""
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from dlbuild.base.installed import installed
 from dlbuild.base.paths import package_folder
 from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import remember
@@ -48,10 +48,9 @@ def _model_files(engine: Engine, pipeline: Pipeline) -> Iterator[Path]:
 def _libraries(pipeline: Pipeline) -> Iterator[str]:
     """Yield the folders of libraries: another version is another name in it."""
     for name in sorted({library for stage in pipeline.stages for library in stage.libraries}):
-        try:
-            yield str(distribution(name).locate_file(""))
-        except PackageNotFoundError:
-            continue
+        _, folder = installed(name)
+        if folder:
+            yield folder
 
 
 def _programs(recipe: Recipe, pipeline: Pipeline) -> Iterator[str]:

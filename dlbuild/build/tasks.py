@@ -4,8 +4,7 @@ doit decides what may run when. What has to run at all is decided by stage keys,
 state, checkers and configuration files are not used.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from doit.action import BaseAction
 from doit.control import TaskControl
@@ -14,14 +13,7 @@ from doit.exceptions import TaskFailed
 from doit.runner import MThreadRunner, Runner
 from doit.task import Task as DoitTask
 
-
-@dataclass(frozen=True)
-class Task:
-    """Something to do once all tasks named in `after` have succeeded."""
-
-    name: str
-    run: Callable[[], None]
-    after: tuple[str, ...] = ()
+from dlbuild.build.task import Task
 
 
 def run_tasks(tasks: Sequence[Task], jobs: int, *, keep_going: bool = False) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbuild.build.tasks import Task, run_tasks
+from dlbuild.build.task import Task
+from dlbuild.build.tasks import run_tasks
 
 
 def appending(log: list[str], name: str) -> Callable[[], None]:

@@ -1,0 +1,43 @@
+"""What has to be done, and after what; first by what the store has, then by running."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+
+def _nothing() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something to do once all tasks named in `after` have succeeded.
+
+    find: does it without running anything, if that is possible, and says whether it was.
+    """
+
+    name: str
+    run: Callable[[], None]
+    after: tuple[str, ...] = ()
+    find: Callable[[], bool] = _nothing
+
+
+def find_all(tasks: Sequence[Task]) -> list[Task]:
+    """Do what can be found, in order, and return the tasks that are left to run.
+
+    `after` of those names only tasks that are left too.
+    """
+    found: set[str] = set()
+    tried: set[str] = set()
+    while True:
+        ready = [t for t in tasks if t.name not in tried and found.issuperset(t.after)]
+        if not ready:
+            break
+        for task in ready:
+            tried.add(task.name)
+            if task.find():
+                found.add(task.name)
+    return [
+        replace(task, after=tuple(name for name in task.after if name not in found))
+        for task in tasks
+        if task.name not in found
+    ]
