@@ -1,27 +1,39 @@
 """Branch and bound over canonical placements: offsets within a capacity, or proof of none.
 
-The ideas are those published with MiniMalloc (Moffitt, ISMM 2023):
+The ideas are those published with MiniMalloc (Moffitt, ISMM 2023), and one more:
 
 - canonical: lives are placed in order of their offsets, each as low as those placed before it
-  allow; of equal offsets the one with the lower rank comes first;
+  allow; of equal offsets the one with the lower rank comes first. If any placement fits, the
+  one with the least sum of offsets has this form, so no other one is visited;
 - dominance: a life that would begin where another one could already have ended is not tried;
-- a crowd is a largest set of lives that one step needs; what is still to be placed of it, begun
-  at its lowest possible offset, must end below the capacity;
-- parts of the problem that no longer meet in time are solved one after the other.
+- a section is a largest set of lives that one step needs. What is still to be placed of it lies
+  above the lowest offset that any of them can have, and must end below the capacity;
+- parts of the problem that no longer meet in time are solved one after the other;
+- a life on which no other can lie leaves the rest as it was, so if the rest fails, no other
+  choice helps;
+- left behind: a life that could lie below the one placed last, but was not chosen before it, can
+  only come to lie on top of one that is still to be placed. The lowest such top is its offset.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dlbuild.stages.problem import Bytes, Problem
+from dlbuild.stages.sections import Ints, Sections, ranks
 
-Ints = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
-_FAR = np.iinfo(np.int64).max // 4
+FAR = np.iinfo(np.int64).max // 4
+"""An offset that no memory has."""
+
+FIRST_SHARE = 4
+"""Nodes for each life that every order gets in the first round."""
+
+GROWTH = 4
+"""How much more it gets in each further round."""
 
 
 class OutOfNodesError(Exception):
@@ -31,70 +43,44 @@ class OutOfNodesError(Exception):
 def fit(problem: Problem, capacity: int, nodes: int) -> tuple[tuple[Bytes, ...] | None, int]:
     """Search for offsets with a height of at most `capacity`; every life has bytes.
 
+    The static orders take turns, each from the start, with more nodes in each round: a good order
+    needs hundreds of nodes where another needs millions, and none is good for all problems.
+
     Returns:
         the offsets, or None if there are none, and the nodes used.
 
     Raises:
         OutOfNodesError: neither was found within `nodes`.
     """
-    used = 0
-    share = max(nodes // 16, 1)
-    searches = [_Search(problem, capacity, rank) for rank in _ranks(problem)]
+    sections = Sections.of(problem.lives)
+    orders = tuple(ranks(problem.lives, sections))
+    used, share = 0, max(FIRST_SHARE * len(problem.lives), 1)
     while used < nodes:
-        for search in searches:
-            search.left = min(share, nodes - used)
-            budget = search.left
-            try:
-                found = search.run()
-            except OutOfNodesError:
-                used += budget
-                continue
-            return found, used + budget - search.left
-        share *= 2
+        for rank in orders:
+            search = _Search(problem, capacity, sections, rank, min(share, nodes - used))
+            found = search.run()
+            used += search.used
+            if search.is_finished:
+                return found, used
+            if used >= nodes:
+                break
+        share *= GROWTH
     raise OutOfNodesError
-
-
-def _ranks(problem: Problem) -> Iterator[Ints]:
-    """Yield the three static orders of MiniMalloc: width, area and total in turn decide first."""
-    lives = problem.lives
-    width = [life.last_step - life.first_step for life in lives]
-    area = [life.size_bytes * span for life, span in zip(lives, width, strict=True)]
-    crowds = _crowds(problem)
-    size = np.array([life.size_bytes for life in lives], dtype=np.int64)
-    total = (crowds * (crowds.astype(np.int64) @ size)[:, None]).max(axis=0, initial=0)
-    for keys in ((width, area, total), (total, area, width), (total, width, area)):
-        order = np.lexsort([np.negative(key) for key in reversed(keys)])
-        rank = np.empty(len(lives), dtype=np.int64)
-        rank[order] = np.arange(len(lives))
-        yield rank
-
-
-def _crowds(problem: Problem) -> Truths:
-    """Return for each largest set of lives that one step needs, who is in it (a row each)."""
-    lives = problem.lives
-    first = np.array([life.first_step for life in lives], dtype=np.int64)
-    last = np.array([life.last_step for life in lives], dtype=np.int64)
-    # A set is largest where a life begins and one ends before the next begins.
-    begins = np.unique(first)
-    rows = [
-        (first <= step) & (step < last)
-        for step, following in zip(begins, [*begins[1:], _FAR], strict=True)
-        if ((first <= step) & (step < last) & (last <= following)).any()
-    ]
-    return np.array(rows, dtype=np.bool_).reshape(len(rows), len(lives))
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
     """What is known when some lives are placed.
 
-    waiting: numbers of the lives of this part still to be placed, by rank.
+    waiting: numbers of the lives of this part still to be placed, by first section.
     lowest: for every life, the offset that those placed before it allow.
+    left: for every section, the bytes still to be placed.
     floor, floor_rank: offset and rank of the life placed last.
     """
 
     waiting: Ints
     lowest: Ints
+    left: Ints
     floor: int
     floor_rank: int
 
@@ -118,72 +104,114 @@ def outcome(search: Outcome) -> bool:
 
 
 class _Search:
-    """One run with one static order; `left` counts the nodes down."""
+    """One run with one static order.
 
-    def __init__(self, problem: Problem, capacity: int, rank: Ints) -> None:
+    used: nodes visited. is_finished: it found offsets or proved that there are none.
+    """
+
+    def __init__(
+        self, problem: Problem, capacity: int, sections: Sections, rank: Ints, nodes: int
+    ) -> None:
         lives = problem.lives
         self.capacity = capacity
+        self.sections = sections
         self.rank = rank
-        self.left = 0
-        self.first = np.array([life.first_step for life in lives], dtype=np.int64)
-        self.last = np.array([life.last_step for life in lives], dtype=np.int64)
+        self.nodes = nodes
+        self.used = 0
+        self.is_finished = False
         self.size = np.array([life.size_bytes for life in lives], dtype=np.int64)
         self.align = np.array([life.align_bytes for life in lives], dtype=np.int64)
+        self.is_aligned = bool((self.align > 1).any())
+        self.first, self.last = sections.first, sections.last
         self.meets = (self.first[:, None] < self.last) & (self.first < self.last[:, None])
-        self.crowds = _crowds(problem)
+        np.fill_diagonal(self.meets, val=False)
+        self.given = np.array([life.offset_bytes or 0 for life in lives], dtype=np.int64)
+        # A life with a given offset lies there: it can begin no lower and no higher.
+        is_given = [life.offset_bytes is not None for life in lives]
+        self.highest = np.where(is_given, self.given, capacity - self.size)
         self.offsets = np.zeros(len(lives), dtype=np.int64)
+        self.begins = np.full(len(lives), capacity, dtype=np.int64)  # scratch of _is_too_full
 
     def run(self) -> tuple[Bytes, ...] | None:
-        waiting = np.argsort(self.rank)
-        root = _Node(waiting, np.zeros(len(waiting), dtype=np.int64), 0, -1)
-        if not outcome(self._parts(root, self.crowds)):
+        waiting = np.argsort(self.first, kind="stable")
+        root = _Node(waiting, self.given.copy(), self.sections.totals(self.size), 0, -1)
+        try:
+            is_found = outcome(self._parts(root))
+        except OutOfNodesError:
             return None
-        return tuple(Bytes(int(offset)) for offset in self.offsets)
+        self.is_finished = True
+        return tuple(Bytes(int(at)) for at in self.offsets) if is_found else None
 
-    def _parts(self, node: _Node, crowds: Truths) -> Outcome:
-        """Solve each set that does not meet the others in time, the largest first."""
-        by_time = node.waiting[np.argsort(self.first[node.waiting], kind="stable")]
-        reach = np.maximum.accumulate(self.last[by_time])
-        cuts = np.flatnonzero(self.first[by_time][1:] >= reach[:-1]) + 1
-        parts = [part for part in np.split(by_time, cuts) if len(part)]
-        for part in sorted(parts, key=lambda part: -int(self.size[part].sum())):
-            ranked = part[np.argsort(self.rank[part])]
-            below = _Node(ranked, node.lowest, node.floor, node.floor_rank)
-            if not (yield self._solve(below, crowds)):
+    def _parts(self, node: _Node) -> Outcome:
+        """Solve each set that does not meet the others in time, the fewest lives first."""
+        waiting = node.waiting
+        reach = np.maximum.accumulate(self.last[waiting])
+        cuts = np.flatnonzero(self.first[waiting[1:]] >= reach[:-1]) + 1
+        if not len(waiting):
+            return True
+        for part in sorted(np.split(waiting, cuts), key=len):
+            below = _Node(part, node.lowest, node.left, node.floor, node.floor_rank)
+            if not (yield self._solve(below)):
                 return False
         return True
 
-    def _solve(self, node: _Node, crowds: Truths) -> Outcome:
+    def _solve(self, node: _Node) -> Outcome:
         """Place one life of a part, then the rest."""
-        if self.left <= 0:
+        if self.used >= self.nodes:
             raise OutOfNodesError
-        self.left -= 1
-        waiting, size = node.waiting, self.size[node.waiting]
-        align = self.align[waiting]
-        at = -(-np.maximum(node.lowest[waiting], node.floor) // align) * align
-        end = at + size
-        crowds = crowds[crowds[:, waiting].any(axis=1)]
-        if end.max() > self.capacity or self._is_too_crowded(crowds[:, waiting], at, size):
+        self.used += 1
+        waiting = node.waiting
+        size, rank, lowest = self.size[waiting], self.rank[waiting], node.lowest[waiting]
+        end = lowest + size
+        is_behind = (lowest < node.floor) | ((lowest == node.floor) & (rank < node.floor_rank))
+        at = self._earliest(node, is_behind, lowest, end)
+        if (at > self.highest[waiting]).any() or self._is_too_full(node, at):
             return False
-        candidates = np.flatnonzero(at < end.min())
-        for place in candidates[np.argsort(at[candidates], kind="stable")]:
-            number, offset = int(waiting[place]), int(at[place])
-            rank = int(self.rank[number])
-            if offset == node.floor and rank < node.floor_rank:
-                continue
-            raised = np.where(self.meets[number], offset + self.size[number], 0)
+        places = np.flatnonzero(~is_behind & (lowest < end.min()))
+        for place in places[np.lexsort((rank[places], lowest[places]))].tolist():
+            number, offset = int(waiting[place]), int(lowest[place])
+            rest, is_alone = self._placed(node, place, number, offset)
             self.offsets[number] = offset
-            lowest = np.maximum(node.lowest, raised)
-            rest = _Node(np.delete(waiting, place), lowest, offset, rank)
-            if (yield self._parts(rest, crowds)):
+            if (yield self._parts(rest)):
                 return True
+            if is_alone:
+                return False
         return False
 
-    def _is_too_crowded(self, inside: Truths, at: Ints, size: Ints) -> bool:
-        """Say whether some crowd's lives cannot be stacked below the capacity.
+    def _earliest(self, node: _Node, is_behind: Truths, lowest: Ints, end: Ints) -> Ints:
+        """Return where each waiting life can begin at the earliest."""
+        if not is_behind.any():
+            return lowest
+        waiting, at = node.waiting, lowest.copy()
+        tops = np.where(is_behind, FAR, end)
+        # One left behind lies on another, so it ends above the lowest top by its own size.
+        tops = np.where(is_behind, tops.min() + self.size[waiting], tops)
+        behind = waiting[is_behind]
+        under = np.where(self.meets[behind[:, None], waiting], tops, FAR)
+        at[is_behind] = self._aligned(under.min(axis=1), behind)
+        return at
 
-        Those that begin at `at` or later need the sum of their sizes above it.
-        """
-        order = np.argsort(-at, kind="stable")
-        above = np.cumsum(inside[:, order] * size[order], axis=1)
-        return bool((np.where(inside[:, order], above + at[order], 0) > self.capacity).any())
+    def _is_too_full(self, node: _Node, at: Ints) -> bool:
+        """Say whether the waiting lives of a section cannot be stacked below the capacity."""
+        self.begins[node.waiting] = at
+        low, high = self.first[node.waiting[0]], self.last[node.waiting].max()
+        lowest = self.sections.minima(self.begins, low, high)
+        self.begins[node.waiting] = self.capacity
+        return bool((lowest + node.left[low:high] > self.capacity).any())
+
+    def _placed(self, node: _Node, place: int, number: int, offset: int) -> tuple[_Node, bool]:
+        """Return the node after one more life, and whether no waiting one can lie on it."""
+        waiting = np.delete(node.waiting, place)
+        size = self.size[number]
+        above = waiting[self.meets[number, waiting]]
+        lowest, left = node.lowest.copy(), node.left.copy()
+        lowest[above] = np.maximum(lowest[above], self._aligned(offset + size, above))
+        left[self.first[number] : self.last[number]] -= size
+        rest = _Node(waiting, lowest, left, offset, int(self.rank[number]))
+        return rest, not len(above)
+
+    def _aligned(self, offset: Ints, lives: Ints) -> Ints:
+        if not self.is_aligned:
+            return offset
+        align = self.align[lives]
+        return -(-offset // align) * align

@@ -13,10 +13,12 @@ from dlbuild.stages.firstfit import Order, first_fit, greedy_orders
 from dlbuild.stages.problem import Bytes, Problem
 
 TURNS = 400
-NODES = 2_000
-"""The most work spent on a problem of up to TYPICAL lives; a step on a larger one costs more."""
+"""Turns of the hill climb for a problem of up to TYPICAL lives; one on a larger one costs more."""
 
 TYPICAL = 100
+
+NODES = 4_000
+"""Nodes of the branch and bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +47,26 @@ class Solution:
         return self.height_bytes / self.bound_bytes if self.bound_bytes else 1.0
 
 
-def place(problem: Problem, effort: float = 1.0) -> Solution:
+def place(problem: Problem, effort: float = 1.0, enough_bytes: int = 0) -> Solution:
     """Return the lowest placement found with `effort` times the usual work.
 
-    Lives with a given offset lie there; they must not overlap each other.
+    More effort is spent on branch and bound alone: an order that few swaps do not repair is
+    seldom repaired by many. Lives with a given offset lie there; they must not overlap each other.
+
+    Args:
+        problem: the lives.
+        effort: 1.0 for the usual work.
+        enough_bytes: a height at which the search may stop above the lower bound.
     """
     best, order = _best_greedy(problem)
-    if best.height_bytes == best.bound_bytes:
+    if best.height_bytes <= max(best.bound_bytes, enough_bytes):
         return best
     scale = min(1.0, TYPICAL / len(problem.lives))
-    offsets, _ = climb(problem, order, int(effort * scale * TURNS))
+    offsets, _ = climb(problem, order, int(min(effort, 1.0) * scale * TURNS))
     best = _better(best, problem, offsets, "hill climb")
-    has_fixed = any(life.offset_bytes is not None for life in problem.lives)
-    if best.height_bytes == best.bound_bytes or has_fixed:
+    if best.height_bytes <= max(best.bound_bytes, enough_bytes):
         return best
-    return _lowered(best, problem, int(effort * scale**2 * NODES))
+    return _lowered(best, problem, int(effort * NODES), enough_bytes)
 
 
 def _best_greedy(problem: Problem) -> tuple[Solution, Order]:
@@ -84,11 +91,12 @@ def _better(best: Solution, problem: Problem, offsets: tuple[Bytes, ...], solver
     return found if found.height_bytes < best.height_bytes else best
 
 
-def _lowered(best: Solution, problem: Problem, nodes: int) -> Solution:
-    """Lower `best` by branch and bound: the bound itself first, then halves of what is left."""
+def _lowered(best: Solution, problem: Problem, nodes: int, enough: int) -> Solution:
+    """Lower `best` by branch and bound: what is wanted first, then halves of what is left."""
     used = [number for number, life in enumerate(problem.lives) if life.size_bytes]
     dense = Problem(tuple(problem.lives[number] for number in used))
-    low, capacity, share = int(best.bound_bytes), int(best.bound_bytes), nodes // 2
+    low = capacity = max(best.bound_bytes, enough)
+    share = nodes // 2
     while nodes > 0 and low < best.height_bytes:
         limit = min(share, nodes)
         try:

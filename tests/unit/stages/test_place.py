@@ -4,6 +4,7 @@ import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +52,29 @@ STAIRS = Problem(
         live("e", 1, 3, 4),
     )
 )
+
+
+def packed(width: int, height: int, cuts: int) -> Problem:
+    """Cut a rectangle of steps and bytes into lives, so that a placement without waste exists."""
+    random = Random(1)  # noqa: S311 - test data, not a secret
+    boxes = [(0, width, 0, height)]
+    while len(boxes) < cuts:
+        first, last, low, high = boxes.pop(max(range(len(boxes)), key=lambda i: area(boxes[i])))
+        at = 0.3 + 0.4 * random.random()
+        if last - first > 1 and random.random() < 0.5:
+            step = first + max(int((last - first) * at), 1)
+            boxes += [(first, step, low, high), (step, last, low, high)]
+        else:
+            byte = low + max(int((high - low) * at), 1)
+            boxes += [(first, last, low, byte), (first, last, byte, high)]
+    return Problem(tuple(live(str(i), b[3] - b[2], b[0], b[1]) for i, b in enumerate(boxes)))
+
+
+def area(box: tuple[int, int, int, int]) -> int:
+    return (box[1] - box[0]) * (box[3] - box[2])
+
+
+HARD = packed(60, 1000, 50)
 
 
 def test_two_that_never_meet_share_an_offset() -> None:
@@ -167,6 +191,57 @@ def test_branch_and_bound_finds_the_height_that_every_order_together_finds(
     assert offsets is not None
     assert faults(problem.lives, offsets) == []
     assert problem.height_bytes(offsets) <= best
+
+
+@st.composite
+def tight_problems(draw: st.DrawFn) -> Problem:
+    """Few small lives, some aligned, perhaps one that lies at a given offset."""
+    lives = []
+    for i in range(draw(st.integers(1, 6))):
+        first = draw(st.integers(0, 3))
+        last = draw(st.integers(first + 1, 5))
+        align = draw(st.sampled_from((1, 1, 2)))
+        at = draw(st.sampled_from((None, 0, 2, 4))) if i == 0 else None
+        lives.append(live(f"t{i}", draw(st.integers(1, 4)), first, last, align=align, at=at))
+    return Problem(tuple(lives))
+
+
+def fits(lives: Sequence[Live], capacity: int, offsets: tuple[int, ...] = ()) -> bool:
+    """Try every offset of every life."""
+    if faults(lives[: len(offsets)], offsets):
+        return False
+    if len(offsets) == len(lives):
+        return True
+    last = capacity - lives[len(offsets)].size_bytes
+    return any(fits(lives, capacity, (*offsets, at)) for at in range(last + 1))
+
+
+@given(tight_problems(), st.integers(0, 2))
+@settings(deadline=None, derandomize=True, max_examples=60)
+def test_branch_and_bound_fits_what_trying_every_offset_fits(problem: Problem, more: int) -> None:
+    capacity = problem.bound_bytes + more
+    found, _ = fit(problem, capacity, 100_000)
+    assert (found is not None) == fits(problem.lives, capacity)
+    if found is not None:
+        assert faults(problem.lives, found) == []
+        assert problem.height_bytes(found) <= capacity
+
+
+def test_a_given_offset_does_not_stop_the_search_for_the_bound() -> None:
+    lives = (*STAIRS.lives, live("io", 3, 1, 2, at=3))
+    found, _ = fit(Problem(lives), 6, 1000)
+    assert found is not None
+    assert faults(lives, found) == []
+
+
+def test_more_effort_never_makes_a_placement_higher() -> None:
+    heights = [place(HARD, effort).height_bytes for effort in (0.05, 1.0, 4.0)]
+    assert heights == sorted(heights, reverse=True)
+    assert heights[-1] == HARD.bound_bytes
+
+
+def test_the_same_problem_has_the_same_solution() -> None:
+    assert place(HARD) == place(Problem(HARD.lives))
 
 
 CORPUS = os.environ.get("DLBUILD_CORPUS", "")
