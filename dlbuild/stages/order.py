@@ -14,20 +14,22 @@ sets few:
 The idea of the sets is that of SERENITY and of Liberis and Lane (research/tiling.md, section 2).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.target import Options
 from dlbuild.stages.peak import Part, arena_bytes
 
-WIDTH = 1_000
-"""The most sets of one size that are kept: the result is exact if a cell never has more."""
+TRIES = 5_000
+"""Steps tried on a cell before sets are dropped: the result is exact if it needs no more."""
 
-TRIES = 20_000
-"""Steps tried on a cell, after which no more than NARROW sets of one size are kept."""
+NARROW = 4
+"""How many sets of one size are kept from then on."""
 
-NARROW = 16
+ROUNDS = 1
+"""How often the cell of the peak is ordered again."""
 
 
 def least_peak_order(graph: Graph, parts: Sequence[Part], options: Options) -> tuple[int, ...]:
@@ -40,7 +42,7 @@ def least_peak_order(graph: Graph, parts: Sequence[Part], options: Options) -> t
     cells = net.cells()
     peaks = [net.peak(cell) for cell in cells]
     first = max(peaks, default=0)
-    while peaks:
+    for _ in range(len(cells) + ROUNDS if cells else 0):
         limit = max(peaks)
         worst = peaks.index(limit)
         floor = max((peak for peak in peaks if peak < limit), default=0)
@@ -54,12 +56,17 @@ def least_peak_order(graph: Graph, parts: Sequence[Part], options: Options) -> t
     return tuple(number for cell in cells for number in cell.steps)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Cell:
     """Steps in some order of execution, and the set of those that run before all of them."""
 
     before: int
     steps: tuple[int, ...]
+
+    @cached_property
+    def mask(self) -> int:
+        """The steps as a set."""
+        return sum(1 << number for number in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +133,13 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Net:
-    """The steps, the bytes alive before the first, and those that nobody needs after it."""
+    """The steps, the bytes alive before the first, and those that nobody needs after it.
+
+    feeds: for each step the set of those that read what it writes.
+    """
 
     steps: tuple[_Step, ...]
+    feeds: tuple[int, ...]
     given_bytes: int
     unread_bytes: int
 
@@ -167,27 +178,63 @@ class _Net:
 
         floor: a peak that is no worse than a lower one.
         """
-        states = {cell.before: self._start(cell, floor)}
+        states: list[dict[int, _State]] = [{} for _ in (0, *cell.steps)]
+        start = self._settled(cell, cell.before, self._start(cell, floor), -1)
+        states[len(start[1].steps)] = dict([start])
         tries = 0
-        for _ in cell.steps:
-            following: dict[int, _State] = {}
-            for done, state in states.items():
-                followers = self._followers(cell, done, state)
-                tries += len(followers)
-                for after, reached in followers:
-                    known = following.get(after)
-                    if reached.peak < limit and (known is None or reached.peak < known.peak):
-                        following[after] = reached
-            width = WIDTH if tries < TRIES else NARROW
-            states = following
-            if len(following) > width:
-                promise = self._promise(cell)
-                states = dict(sorted(following.items(), key=promise)[:width])
-        best = min(states.values(), key=lambda state: state.peak, default=None)
-        return _Cell(cell.before, best.steps) if best else None
+        for reached in states[:-1]:
+            count = max((TRIES - tries) // len(cell.steps), NARROW)
+            for done, state in self._best(cell, reached, count):
+                for number in self._ready(cell, done):
+                    tries += 1
+                    further = self._next(done, state, number)
+                    if further.peak >= limit:
+                        continue
+                    after, further = self._settled(cell, done | 1 << number, further, state.peak)
+                    same_size = states[(after & ~cell.before).bit_count()]
+                    if after not in same_size or further.peak < same_size[after].peak:
+                        same_size[after] = further
+        found = next(iter(states[-1].values()), None)
+        return _Cell(cell.before, found.steps) if found else None
 
-    def _promise(self, cell: _Cell) -> Callable[[tuple[int, _State]], tuple[int, int, int]]:
-        """Return what ranks sets: the peak that the largest of the rest will at least bring."""
+    def _settled(self, cell: _Cell, done: int, state: _State, peak: int) -> tuple[int, _State]:
+        """Run all that is surely best run at once.
+
+        peak: before the last step. If it rose, any step may have become harmless; else only one
+        that the last step let begin, or left as the only reader of something.
+        """
+        waiting = cell.mask if state.peak > peak else self._woken(done, state.step)
+        while waiting := waiting & ~done & cell.mask:
+            number = (waiting & -waiting).bit_length() - 1
+            waiting &= waiting - 1
+            if self.steps[number].needs & ~done:
+                continue
+            further = self._next(done, state, number)
+            if further.peak == state.peak and further.live <= state.live:
+                done, state = done | 1 << number, further
+                waiting |= self._woken(done, number)
+        return done, state
+
+    def _woken(self, done: int, number: int) -> int:
+        step = self.steps[number]
+        woken = self.feeds[number]
+        for read in (*step.reads, *step.writes):
+            rest = read.readers & ~done
+            if not rest & (rest - 1):
+                woken |= rest
+        return woken
+
+    def _ready(self, cell: _Cell, done: int) -> list[int]:
+        left = ~done
+        return [n for n in cell.steps if left >> n & 1 and not self.steps[n].needs & left]
+
+    def _best(
+        self, cell: _Cell, states: Mapping[int, _State], count: int
+    ) -> list[tuple[int, _State]]:
+        """Return the sets that promise most, by the peak that the largest of the rest brings."""
+        found = list(states.items())
+        if len(found) <= count:
+            return found
         written = {n: sum(w.size_bytes for w in self.steps[n].writes) for n in cell.steps}
         largest = sorted(written, key=lambda number: -written[number])
 
@@ -196,20 +243,7 @@ class _Net:
             rest = next((written[number] for number in largest if not done >> number & 1), 0)
             return max(state.peak, state.live + rest), state.live + rest, state.live
 
-        return key
-
-    def _followers(self, cell: _Cell, done: int, state: _State) -> list[tuple[int, _State]]:
-        """Return the sets with one more step; one alone where that is surely best."""
-        found = []
-        for number in cell.steps:
-            if done >> number & 1 or self.steps[number].needs & ~done:
-                continue
-            after = done | 1 << number
-            reached = self._next(done, state, number)
-            if reached.peak == state.peak and reached.live <= state.live:
-                return [(after, reached)]
-            found.append((after, reached))
-        return found
+        return sorted(found, key=key)[:count]
 
     def _start(self, cell: _Cell, floor: int) -> _State:
         live, done = self.given_bytes, 0
@@ -247,8 +281,13 @@ def _net(graph: Graph, parts: Sequence[Part], options: Options) -> _Net:
     }
     of = {name: lives[first] for name, first in root.items()}
     inputs = [lives[name] for name in dict.fromkeys(graph.inputs)]
+    steps = tuple(_step(part, writer, root, of) for part in parts)
     return _Net(
-        tuple(_step(part, writer, root, of) for part in parts),
+        steps,
+        tuple(
+            sum(1 << reader for reader, step in enumerate(steps) if step.needs >> number & 1)
+            for number in range(len(steps))
+        ),
         sum(given.size_bytes for given in inputs if given.is_live(0)),
         sum(given.size_bytes for given in inputs if not given.is_live(0)),
     )

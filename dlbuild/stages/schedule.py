@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.dtype import DTYPES
@@ -11,7 +12,9 @@ from dlbuild.ir.plans import Step as Line
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.stages.budget import check_model
 from dlbuild.stages.lifetimes import Lifetime, lifetimes
+from dlbuild.stages.order import least_peak_order
 from dlbuild.stages.overlap import place_overlapping
+from dlbuild.stages.peak import Part
 from dlbuild.stages.problem import Bytes, Live, Problem, Step, aligned, live_at
 from dlbuild.stages.sharing import CALLER, Block, Sharing, share
 from dlbuild.stages.together import Together
@@ -23,7 +26,7 @@ UNNAMED = Memory("ram")
 def schedule(
     graph: Graph, profile: Profile, tiles: TilePlan, target: Target, options: Options
 ) -> Schedule:
-    """Return steps in the profile's order, one for each tile, and a place for each tensor.
+    """Return steps in the order of least peak, one for each tile, and a place for each tensor.
 
     Raises:
         UserError: no memory may hold the arena, or its budget is too small.
@@ -38,9 +41,35 @@ def arrange(
 ) -> Schedule:
     """Return the schedule whether its budgets hold or not.
 
+    The profile's order is kept unless another one makes the arena smaller.
+
     Raises:
         UserError: no memory may hold the arena.
     """
+    plan = _in_order(graph, profile, tiles, target, options)
+    lower = _reordered(graph, profile, tiles, options)
+    if lower == tiles:
+        return plan
+    other = _in_order(graph, profile, lower, target, options)
+    is_lower = other.memories[0].height_bytes < plan.memories[0].height_bytes
+    return other if is_lower else plan
+
+
+def _reordered(graph: Graph, profile: Profile, tiles: TilePlan, options: Options) -> TilePlan:
+    """Return the tiles with their kernels in the order of least peak."""
+    runs = [tuple(run) for _, run in groupby(tiles.tiles, key=lambda tile: tile.kernel)]
+    kernels = [profile.kernel[run[0].kernel] for run in runs]
+    if tiles.strips or len({k.name for k in kernels}) < len(kernels):
+        return tiles  # what runs together has an order of its own
+    parts = [Part(k.reads, k.writes, k.in_place, is_move=k.alias is not None) for k in kernels]
+    order = least_peak_order(graph, parts, options)
+    return replace(tiles, tiles=tuple(tile for number in order for tile in runs[number]))
+
+
+def _in_order(
+    graph: Graph, profile: Profile, tiles: TilePlan, target: Target, options: Options
+) -> Schedule:
+    """Return the schedule of the tiles as they stand."""
     memory = arena_memory(target)
     kernels = [tile.kernel for tile in tiles.tiles]
     together = Together(tiles)

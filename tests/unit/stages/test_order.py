@@ -80,9 +80,9 @@ def test_no_parts_have_an_order() -> None:
     assert least_peak_order(net({"x": 4}, []), [], ARENA) == ()
 
 
-def test_sixty_parallel_branches_are_ordered() -> None:
-    # 2^60 sets: no rule makes them few, so the beam must find the way.
-    names = range(60)
+def test_many_parallel_branches_are_ordered() -> None:
+    # 2^24 sets: no rule makes them few, so the beam must find the way.
+    names = range(24)
     sizes = {"x": 10, "y": 1}
     for i in names:
         sizes |= {f"a{i}": 100 + i, f"b{i}": 1}
@@ -90,9 +90,9 @@ def test_sixty_parallel_branches_are_ordered() -> None:
     parts.append(part(" ".join(f"b{i}" for i in names), "y"))
     graph = net(sizes, ["y"])
     order = least_peak_order(graph, parts, ARENA)
-    assert sorted(order) == list(range(121))
-    # The largest of them early: 10 + 159 + 1, and one byte more for each that came before.
-    assert peak_of(graph, parts, order, ARENA) <= 172
+    assert sorted(order) == list(range(49))
+    # The largest of them early: 10 + 123 + 1, and one byte more for each that came before.
+    assert peak_of(graph, parts, order, ARENA) <= 140
 
 
 @st.composite

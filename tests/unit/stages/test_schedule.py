@@ -408,6 +408,28 @@ def test_the_peak_is_a_step_with_code() -> None:
     assert made.memories[0].peak_step == 0
 
 
+SHRINKING = [
+    kernel("k0", "x", "a"),
+    kernel("k1", "x", "b"),
+    kernel("k2", "a", "c"),
+    kernel("k3", "b", "d"),
+    kernel("k4", "c d", "y"),
+]
+
+
+def test_another_order_is_taken_if_it_makes_the_arena_smaller() -> None:
+    sizes = {"x": 8, "a": 80, "b": 80, "c": 8, "d": 8, "y": 8}
+    made = plan(sizes, SHRINKING)
+    assert [step.kernel for step in made.steps] == ["k0", "k2", "k1", "k3", "k4"]
+    assert [step.number for step in made.steps] == [0, 1, 2, 3, 4]
+    assert made.memories[0].height_bytes == made.memories[0].bound_bytes == 96
+
+
+def test_the_order_of_the_profile_is_kept_if_no_other_makes_the_arena_smaller() -> None:
+    made = plan({"x": 8, "a": 8, "b": 8, "c": 8, "d": 8, "y": 8}, SHRINKING)
+    assert [step.kernel for step in made.steps] == ["k0", "k1", "k2", "k3", "k4"]
+
+
 def test_two_hundred_kernels_are_scheduled_at_the_bound() -> None:
     names = [f"t{i}" for i in range(200)]
     sizes = {"x": 64, **{name: 100 + 37 * (i % 11) for i, name in enumerate(names)}, "y": 4}
