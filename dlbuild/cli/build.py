@@ -2,8 +2,10 @@
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
+from dlbuild.base.files import read
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
 from dlbuild.build.pipeline import PIPELINE
@@ -20,14 +22,60 @@ def arguments(parser: Parser) -> None:
     """Add its options."""
     add_targets(parser)
     add_jobs(parser)
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("-n", "--dry-run", action="store_true", help="say what would run, and why")
+    only.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; exit status 1 if a build would change a file",
+    )
 
 
 def run(given: argparse.Namespace) -> int:
-    """Build, and leave a snapshot for the no-op check."""
+    """Build, and leave a snapshot for the no-op check; or only say what a build would do."""
+    if given.dry_run:
+        return _say(given)
+    if given.check:
+        return _check(given)
     engine = build_all(given)
     request, _ = request_of(list(given.command))
     leave_snapshot(engine, PIPELINE, Path(given.out), request, given.started_ns)
     return 0
+
+
+def _say(given: argparse.Namespace) -> int:
+    """Print what would run."""
+    from dlbuild.cli.explain import foreseen  # noqa: PLC0415 - a build does not need it
+
+    found, _ = foreseen(given)
+    lines = [
+        f"{label}: {line.stage} ({line.state}{' ' if line.state == 'depends' else ': '}"
+        f"{'; '.join(line.reasons)})"
+        for label, stages in found.items()
+        for line in stages
+        if line.state != "up to date"
+    ]
+    print("\n".join(lines) or "nothing to do")
+    return 0
+
+
+def _check(given: argparse.Namespace) -> int:
+    """Build elsewhere and print which files here are not as they would be."""
+    out = Path(given.out)
+    with tempfile.TemporaryDirectory(prefix="dlbuild-") as folder:
+        other = argparse.Namespace(**{**vars(given), "out": folder})
+        engine = build_all(other, quiet=True)
+        written = {name for names in engine.ledger.written.values() for name in names}
+        # The depfile names the build folder.
+        wanted = {name: (Path(folder) / name).read_bytes() for name in written if name[-2:] != ".d"}
+    found = {name: read(out / name) for name in wanted}
+    faults = [
+        f"{(out / name).as_posix()}: {'is missing' if found[name] is None else 'would change'}"
+        for name in sorted(wanted)
+        if found[name] != wanted[name]
+    ]
+    print("\n".join(faults) or "every file is as a build would leave it")
+    return 1 if faults else 0
 
 
 def build_all(

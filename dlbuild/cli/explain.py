@@ -9,7 +9,7 @@ from dlbuild.build.builder import LEDGER
 from dlbuild.build.cache import open_store
 from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import STATE_FOLDER
-from dlbuild.build.forecast import forecast
+from dlbuild.build.forecast import Forecast, forecast
 from dlbuild.build.keys import KeyMaker
 from dlbuild.build.ledger import Ledger, read_ledger
 from dlbuild.build.pipeline import PIPELINE, with_verify
@@ -36,15 +36,21 @@ def _known(ledger: Ledger) -> Pipeline:
 
 def run(given: argparse.Namespace) -> int:
     """Print it; nothing runs."""
+    found, number = foreseen(given)
+    if given.json:
+        rows = {label: [asdict(line) for line in lines] for label, lines in found.items()}
+        print(json.dumps({"builds": number, "stages": rows}, indent=2))
+        return 0
+    print("\n".join(forecast_text(found, number)))
+    return 0
+
+
+def foreseen(given: argparse.Namespace) -> tuple[dict[str, tuple[Forecast, ...]], int]:
+    """Return what would happen to each stage of each build, and how many builds there were."""
     recipe = selected(whole_recipe(given), asked_targets(given))
     out = Path(given.out)
     ledger = read_ledger(out / STATE_FOLDER / LEDGER)
     store = open_store(out / STATE_FOLDER)
     engine = Engine(KeyMaker(recipe, identify), store, ledger, out, lambda _: None)
     found = {one.label: tuple(forecast(engine, _known(ledger), one)) for one in recipe.builds}
-    if given.json:
-        rows = {label: [asdict(line) for line in lines] for label, lines in found.items()}
-        print(json.dumps({"builds": ledger.number, "stages": rows}, indent=2))
-        return 0
-    print("\n".join(forecast_text(found, ledger.number)))
-    return 0
+    return found, ledger.number

@@ -94,3 +94,29 @@ def test_outputs_are_the_files_that_a_build_writes(capsys: pytest.CaptureFixture
     folder = Path("build/dlbuild/pc")
     found = {Path(root, name).as_posix() for root, _, names in os.walk(folder) for name in names}
     assert listed == found
+
+
+def test_a_dry_run_says_what_would_run_and_writes_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert ran(capsys, "build")[0] == 0
+    assert ran(capsys, "build", "-n") == (0, "nothing to do\n")
+    code, text = ran(capsys, "build", "-n", "-D", "optimize=size", "-B", "elsewhere")
+    assert code == 0
+    assert "net@pc: profile (would run: it was not made before)" in text.splitlines()
+    assert "net@pc: tile (depends on what profile makes)" in text.splitlines()
+    assert not Path("elsewhere").exists()
+
+
+def test_a_check_names_the_files_that_a_build_would_change(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert ran(capsys, "build")[0] == 0
+    assert ran(capsys, "build", "--check") == (0, "every file is as a build would leave it\n")
+    made = Path("build/dlbuild/pc/net")
+    (made / "net.h").unlink()
+    (made / "net.c").write_text("int mine;\n")
+    expected = "build/dlbuild/pc/net/net.c: would change\nbuild/dlbuild/pc/net/net.h: is missing\n"
+    assert ran(capsys, "build", "--check") == (1, expected)
+    assert (made / "net.c").read_text() == "int mine;\n"
+    assert ran(capsys, "build")[0] == 0
