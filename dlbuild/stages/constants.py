@@ -100,6 +100,8 @@ def constants(
             is_made = operand.role == "constant"
             if not is_made and operand.tensor not in is_constant:
                 continue
+            if not prod(operand.shape):  # nothing of it is read
+                continue
             key = (kernel.name, operand.name) if is_made else ("", operand.tensor)
             if key not in tables:
                 symbol = f"{face.prefix}_{face.kernels[kernel.name]}_{operand.name}"
