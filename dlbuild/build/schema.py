@@ -18,9 +18,10 @@ from dlbuild.build.kinds import (
 )
 from dlbuild.ir.dtype import DTYPES
 
-_NAME = "[a-z][a-z0-9_]*"
-_NAME_LIKE = "small letters, digits and _, a letter first"
+_NAME = "(?!dlb(_|$))[a-z][a-z0-9_]*"
+_NAME_LIKE = "small letters, digits and _, a letter first; dlb is the port's"
 _FILE = Text()
+_SECTION = Text(r"[A-Za-z0-9_.$]+", "letters, digits, '.', '_' and '$'")
 
 OPTIMIZE = Key("optimize", Choice(("speed", "ram", "size")), "What to prefer; speed by default.")
 REQUANTIZE = Key(
@@ -114,7 +115,7 @@ MEMORY = Record(
     (
         Key("size", Quantity(SIZE), "Budget."),
         Key("align", Quantity(SIZE), "Alignment of what is placed there; 4 B by default."),
-        Key("section", Text(), "Linker section of the arena or the weights."),
+        Key("section", _SECTION, "Linker section of the arena or the weights."),
         Key(
             "holds",
             ListOf(Choice(("arena", "weights"))),
@@ -157,7 +158,11 @@ TARGET = Record(
     (
         Key("extends", Text(), "A built-in target, or another one of this file."),
         Key("summary", Text(), "What it is, in a line."),
-        Key("memories", MapOf(MEMORY, "memory"), "Budgets, nearest to the core first."),
+        Key(
+            "memories",
+            MapOf(MEMORY, "memory", "[A-Za-z][A-Za-z0-9_]*", "letters, digits and _"),
+            "Budgets, nearest to the core first.",
+        ),
         Key("stack", Quantity(SIZE), "Budget of the stack, counted in its memory."),
         Key("clock", Quantity(CLOCK), "Clock of the core.", later=True),
         Key(

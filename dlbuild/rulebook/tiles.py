@@ -16,8 +16,13 @@ Box = Mapping[str, tuple[int, int]]
 """Half-open ranges of axes; an axis that is not mentioned runs whole."""
 
 STORED: dict[Type, str] = {
-    "bool": "bool", "i32": "int32", "u32": "uint32", "i64": "int64", "u64": "uint64",
-    "f32": "float32", "f64": "float64",
+    "bool": "bool",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "u64": "uint64",
+    "f32": "float32",
+    "f64": "float64",
 }
 """The element type that keeps a value of a compute type from one tile to the next."""
 

@@ -247,7 +247,22 @@ def test_a_size_without_a_unit_is_refused() -> None:
         (
             "version: 1\nmodels: {KWS: {source: kws.onnx}}",
             "dlbuild.yaml:2:10: error: model cannot be named 'KWS'",
-            "use small letters, digits and _, a letter first",
+            "use small letters, digits and _, a letter first; dlb is the port's",
+        ),
+        (
+            "version: 1\nmodels: {dlb_x: {source: kws.onnx}}",
+            "dlbuild.yaml:2:10: error: model cannot be named 'dlb_x'",
+            "use small letters, digits and _, a letter first; dlb is the port's",
+        ),
+        (
+            f"{MODELS}targets: {{b: {{memories: {{s ram: 8 KiB}}}}}}",
+            "dlbuild.yaml:3:26: error: memory cannot be named 's ram'",
+            "use letters, digits and _",
+        ),
+        (
+            f"{MODELS}targets: {{b: {{memories: {{s: {{section: 'a b'}}}}}}}}",
+            "dlbuild.yaml:3:39: error: 'section' cannot be 'a b'",
+            "use letters, digits, '.', '_' and '$'",
         ),
         (
             f"{MODELS}builds: [{{model: kwt}}]",
