@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -173,11 +173,11 @@ def _body(  # noqa: PLR0913, PLR0917 - what a nest is printed with
 ) -> list[Line]:
     """Return the lines of one nest, in a block of its own if there are several."""
     depth = 1 if count == 1 else 2
-    nest, rows = rows_of(nest, operands, names)
+    nest, rows = rows_of(nest)
     printer = _printer(nest, operands, orders, by_value, names, rows)
     heads = [line for found in rows for line in found.lines(printer.indices, depth)]
     loops = [*heads, *printer.lines(depth)]
-    lines = [*_sizes(nest, loops, depth), *_tables(nest, depth)]
+    lines = [*_sizes(nest, loops, depth), *_tables(nest, {found.name for found in rows}, depth)]
     if lines:
         lines.append(Line(0, ""))
     lines += loops
@@ -211,8 +211,7 @@ def _printer(  # noqa: PLR0913, PLR0917 - what a nest is printed with
         index=indices,
         ranges=ranges,
         operand={n: names[a.operand] for n, a in nest.access.items()}
-        | {n: c for n, c in names.items() if n not in nest.access}
-        | {found.access: found.base for found in rows},
+        | {n: c for n, c in names.items() if n not in nest.access},
         dtype=access_dtype,
         place=nest.place.__getitem__,
         model_place=nest.model_place.__getitem__,
@@ -245,10 +244,11 @@ def _enum(items: Sequence[str], depth: int) -> Line:
     return Line(depth, f"enum {{ {', '.join(items)} }};")
 
 
-def _tables(nest: Lowered, depth: int) -> list[Line]:
-    """Return the tables of numbers that indices and values look up."""
+def _tables(nest: Lowered, computed: Collection[str], depth: int) -> list[Line]:
+    """Return the tables of numbers that indices and values look up, but not those `computed`."""
     lines: list[Line] = []
-    tabled = {a.table: a.numbers for a in _atoms(nest) if isinstance(a, Tabled)}
+    atoms = [a for a in _atoms(nest) if isinstance(a, Tabled)]
+    tabled = {a.table: a.numbers for a in atoms if a.table not in computed}
     for name, numbers in tabled.items():
         words = [number(n, "i32") for n in numbers]
         lines += _table(f"static const int32_t {name}[{len(words)}]", words, depth)

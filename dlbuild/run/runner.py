@@ -5,7 +5,7 @@ arena before each run, and puts a kernel's inputs where the schedule has them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -88,8 +88,8 @@ def model_program(built: Built, *, is_linked: bool = False) -> str:
     """
     ports = built.model.face.ports
     context = {
-        "inputs": [_port(built, port) for port in ports if port.is_input],
-        "outputs": [_port(built, port) for port in ports if not port.is_input],
+        "inputs": [_port(built, p, is_linked=is_linked) for p in ports if p.is_input],
+        "outputs": [_port(built, p, is_linked=is_linked) for p in ports if not p.is_input],
         "arguments": _arguments(built),
         "is_streamed": built.options.input == "streamed",
         "is_poisoned": not is_linked,
@@ -230,12 +230,15 @@ def _arguments(built: Built) -> list[str]:
     return [own.get(p.name, p.name) for p in parameters(built.model, built.schedule)]
 
 
-def _port(built: Built, port: Port) -> dict[str, object]:
+def _port(built: Built, port: Port, *, is_linked: bool) -> dict[str, object]:
     """A port in the caller's memory is a variable of the program, one in the arena is there."""
     variable, name = _variable(port, "dlb_"), port.tensor.name
     is_streamed = port.is_input and built.options.input == "streamed"
     is_callers = is_streamed or built.schedule.buffer[name].memory == CALLER
     place = _Place(variable.name, _size_bytes(port.tensor)) if is_callers else _place(built, name)
+    if is_linked and not is_callers:
+        given = "arena" if built.options.arena == "caller" else ""
+        place = replace(place, pointer=f"{built.name}_{port.name}({given})")
     return {"is_callers": is_callers, "variable": variable, "place": place}
 
 

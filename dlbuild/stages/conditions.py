@@ -19,10 +19,11 @@ def ready(layer: Test, read: RowRead, producer: str) -> str:
     """Return the test that the rows which the next row needs are there."""
     if read.stride == 0:
         return f"{producer} >= {read.extent}"
-    if (read.stride, read.high) == (1, 1):
-        return f"{producer} > {layer.counter}"
     end = affine(layer.counter, read.stride, read.high)
-    if read.stride * (layer.rows - 1) + read.high > read.extent:
+    is_clipped = read.stride * (layer.rows - 1) + read.high > read.extent
+    if (read.stride, read.high, is_clipped) == (1, 1, False):
+        return f"{producer} > {layer.counter}"
+    if is_clipped:
         return f"{producer} >= min_i32({end}, {read.extent})"
     return f"{producer} >= {end}"
 

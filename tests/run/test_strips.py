@@ -1,0 +1,213 @@
+"""Random networks in strips compute what they compute layer by layer, to the bit.
+
+`DLBUILD_STRIP_CASES=400 pytest tests/run/test_strips.py` runs more of them.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dlbuild.base.paths import builtin_folder
+from dlbuild.ir.plans import TilePlan
+from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.weights import Array
+from dlbuild.rulebook.load import load_rules
+from dlbuild.run.runner import Built, Values, model_program, run_model
+from dlbuild.run.runner_program import Compiler, compile_program
+from dlbuild.stages.audit import AuditError, audit
+from dlbuild.stages.parse import parse
+from dlbuild.stages.profile import profile
+from dlbuild.stages.render import render
+from dlbuild.stages.schedule import schedule
+from dlbuild.stages.tables import tables
+from dlbuild.stages.tile import tile
+
+CASES = int(os.environ.get("DLBUILD_STRIP_CASES", "6"))
+BOOK = load_rules([builtin_folder()])
+TARGET = Target("host", (Memory("sram"),))
+SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8}
+
+
+@dataclass
+class Net:
+    """A network as it grows; `open` are the tensors made, each [C, H, W]."""
+
+    random: np.random.Generator
+    dtype: str
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    weights: list[onnx.TensorProto] = field(default_factory=list)
+    shape: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    def constant(self, name: str, value: Array | np.generic) -> str:
+        self.weights.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def pick(self, low: int, high: int) -> int:
+        return int(self.random.integers(low, high + 1))
+
+    def layer(self, at: str) -> str:
+        channels, height, width = self.shape[at]
+        name = f"t{len(self.nodes)}"
+        kernel = [self.pick(1, min(4, e)) for e in (height, width)]
+        strides = [self.pick(1, 2) for _ in kernel]
+        pads = [self.pick(0, k - 1) for k in (*kernel, *kernel)]
+        extents = [
+            (e + pads[i] + pads[i + 2] - kernel[i]) // strides[i] + 1
+            for i, e in enumerate((height, width))
+        ]
+        is_pool = self.dtype == "float32" and self.pick(0, 3) == 0
+        is_deep = not is_pool and self.pick(0, 1) == 0
+        made = channels if is_pool or is_deep else self.pick(1, 6)
+        kind, inputs, group = self._operator(at, name, made, (channels if is_deep else 1), kernel)
+        if is_pool:
+            kind, inputs = "MaxPool", [at]
+        node = helper.make_node(
+            kind, inputs, [name], name, kernel_shape=kernel, strides=strides, pads=pads
+        )
+        if not is_pool:
+            node.attribute.append(helper.make_attribute("group", group))
+        self.nodes.append(node)
+        self.shape[name] = (made, extents[0], extents[1])
+        return name
+
+    def _operator(
+        self, at: str, name: str, made: int, group: int, kernel: list[int]
+    ) -> tuple[str, list[str], int]:
+        shape = (made, self.shape[at][0] // group, *kernel)
+        if self.dtype == "float32":
+            weights = self.constant(f"{name}_w", self.random.normal(size=shape).astype("f4"))
+            bias = self.constant(f"{name}_b", self.random.normal(size=made).astype("f4"))
+            return "Conv", [at, weights, bias], group
+        weights = self.constant(f"{name}_w", self.random.integers(-9, 9, shape).astype("i1"))
+        scale = self.constant(f"{name}_s", np.full(made, 0.05, np.float32))
+        bias = self.constant(f"{name}_b", self.random.integers(-99, 99, made).astype("i4"))
+        x = [at, "one", "three", weights, scale, "zero", "one", "three", bias]
+        return "QLinearConv", x, group
+
+    def add(self, one: str, other: str) -> str:
+        name = f"t{len(self.nodes)}"
+        if self.dtype == "float32":
+            self.nodes.append(helper.make_node("Add", [one, other], [name], name))
+        else:
+            inputs = [one, "one", "three", other, "one", "three", "two", "three"]
+            node = helper.make_node("QLinearAdd", inputs, [name], name, domain="com.microsoft")
+            self.nodes.append(node)
+        self.shape[name] = self.shape[one]
+        return name
+
+    def pool(self, at: str) -> str:
+        name = f"t{len(self.nodes)}"
+        self.shape[name] = (self.shape[at][0], 1, 1)
+        if self.dtype == "float32":
+            self.nodes.append(helper.make_node("GlobalAveragePool", [at], [name], name))
+            return name
+        inputs = [at, "one", "three", "one", "three"]
+        kind, domain = "QLinearGlobalAveragePool", "com.microsoft"
+        self.nodes.append(helper.make_node(kind, inputs, [name], name, domain=domain))
+        return name
+
+
+def network(seed: int, dtype: str) -> onnx.ModelProto:
+    """Return a network of two to seven layers, some with a residual connection."""
+    net = Net(np.random.default_rng(seed), dtype)
+    net.shape["x"] = (net.pick(1, 4), net.pick(5, 14), net.pick(3, 9))
+    if dtype == "int8":
+        net.constant("one", np.float32(1.0))
+        net.constant("two", np.float32(2.0))
+        net.constant("zero", np.int8(0))
+        net.constant("three", np.int8(3))
+    at = "x"
+    for _ in range(net.pick(2, 7)):
+        at = net.layer(at)
+        alike = [n for n, shape in net.shape.items() if shape == net.shape[at] and n != at]
+        if alike and net.pick(0, 1):
+            at = net.add(at, alike[net.pick(0, len(alike) - 1)])
+    if net.pick(0, 1):
+        at = net.pool(at)
+    ends = [
+        helper.make_tensor_value_info(name, TYPES[dtype], [1, *net.shape[name]])
+        for name in ("x", at)
+    ]
+    graph = helper.make_graph(net.nodes, "net", ends[:1], ends[1:], net.weights)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def built(file: Path, options: Options, out: Path) -> tuple[Built, TilePlan]:
+    parsed = parse(file, {}, BOOK, "net")
+    graph = parsed.graph
+    ends = tuple((name, "nhwc") for name in (*graph.inputs, *graph.outputs))
+    options = replace(options, layout=ends)
+    kernels = profile(graph, BOOK, TARGET, options)
+    tiles = tile(graph, kernels, TARGET, options, BOOK)
+    plan = schedule(graph, kernels, tiles, TARGET, options)
+    audit(graph, kernels, tiles, plan, TARGET, options)
+    out.mkdir()
+    texts = render(graph, kernels, tiles, plan, BOOK, TARGET, options, "net")
+    for name, text in texts.items():
+        (out / name).write_text(text, encoding="ascii")
+    binary = tables(graph, parsed.weights, kernels, BOOK, TARGET, options, "net")
+    for name, content in binary.items():
+        (out / name).write_bytes(content)
+    return Built("net", graph, kernels, plan, BOOK, TARGET, options, out), tiles
+
+
+def outputs(model: Built, samples: list[Values]) -> list[Mapping[str, Array]]:
+    """Run each sample twice over an arena filled with other bytes, under the sanitizers."""
+    sources = [model.folder / "net_weights.c"]
+    compiler = Compiler("gcc", SANITIZED)
+    program = compile_program(model_program(model), "run", sources, compiler, model.folder)
+    return [run for runs in run_model(model, program, samples, 2) for run in runs]
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path: Path) -> None:
+    file = tmp_path / "net.onnx"
+    onnx.save(network(seed, dtype), file)
+    plain = Options(requantize="fixed")
+    layers, _ = built(file, plain, tmp_path / "layers")
+    (name,) = layers.graph.inputs
+    shape = layers.graph.tensor[name].shape
+    random = np.random.default_rng(seed)
+    values = random.normal(0, 40, shape) if dtype == "int8" else random.normal(size=shape)
+    samples: list[Values] = [{name: np.clip(values, -128, 127).astype(dtype)}]
+    expected = outputs(layers, samples)
+    small = replace(plain, optimize="ram")
+    for options in (
+        replace(small, input="arena"),
+        replace(small, input="streamed", output="arena"),
+    ):
+        strips, _ = built(file, options, tmp_path / options.input)
+        for got, wanted in zip(outputs(strips, samples), expected, strict=True):
+            for output, array in wanted.items():
+                assert np.array_equal(got[output], array), options.input
+
+
+def test_an_off_by_one_ring_is_caught(tmp_path: Path) -> None:
+    file = tmp_path / "net.onnx"
+    onnx.save(network(1, "int8"), file)
+    options = Options(requantize="fixed", optimize="ram", input="streamed", output="arena")
+    model, tiles = built(file, options, tmp_path / "streamed")
+    strip = tiles.strips[0]
+    ring = next(r for r in strip.rings if 1 < r.rows < r.extent)
+    short = replace(ring, rows=ring.rows - 1)
+    rings = tuple(short if r == ring else r for r in strip.rings)
+    buffers = tuple(
+        replace(b, rows=short.rows, size_bytes=short.rows * short.row_bytes)
+        if b.tensor == ring.tensor
+        else b
+        for b in model.schedule.buffers
+    )
+    wrong = replace(tiles, strips=(replace(strip, rings=rings), *tiles.strips[1:]))
+    plan = replace(model.schedule, buffers=buffers)
+
+    with pytest.raises(AuditError):
+        audit(model.graph, model.profile, wrong, plan, TARGET, model.options)
