@@ -20,21 +20,39 @@ _TICK_NS = 20_000_000
 
 
 def nothing_to_do(build_folder: str, request: Sequence[str]) -> bool:
-    """Say whether `request` was done here already and nothing has changed since."""
+    """Say whether `request` was done here already and nothing has changed since.
+
+    What was only touched is noted, so that its content is not read again the next time.
+    """
     asked = _asked(request)
+    snapshot = _snapshot_path(build_folder, asked)
     try:
-        with open(_snapshot_path(build_folder, asked), encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
+        with open(snapshot, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
             lines = file.read().split("\n")
         # The last line stands there only if all others do.
-        return lines[:2] == [FORMAT, asked] and lines[-1] == _END and all(map(_holds, lines[2:-1]))
+        if lines[:2] != [FORMAT, asked] or lines[-1] != _END:
+            return False
+        now = [FORMAT, asked]
+        for line in lines[2:-1]:
+            held = _held(line)
+            if not held:
+                return False
+            now.append(held)
     except (OSError, ValueError, KeyError, TypeError):
         return False
+    now.append(_END)
+    if now != lines:
+        try:
+            _write(snapshot, "\n".join(now))
+        except OSError:
+            return True  # a read-only disk; it still holds
+    return True
 
 
-def _holds(line: str) -> bool:
-    """Say whether what a line of a snapshot says is still so."""
+def _held(line: str) -> str:
+    """Return a line of a snapshot as it is now, or the empty text if it no longer holds."""
     kind, path, *rest = line.split("\t")
-    return _CHECKS[kind](path, *rest)
+    return _CHECKS[kind](line, path, *rest)
 
 
 def remember(  # noqa: PLR0913 - the parts of a snapshot
@@ -143,26 +161,41 @@ def _snapshot_path(build_folder: str, asked: str) -> str:
     return f"{build_folder}/{STATE_FOLDER}/done/{crc32(asked.encode()):08x}"
 
 
-def _is_same_file(path: str, then: str, digest: str) -> bool:
+def _same_file(line: str, path: str, then: str, digest: str) -> str:
     status = os.stat(path)  # noqa: PTH116 - as above
     now = _signature(status)
     if now == then:
-        return True
-    return f" {status.st_size} " in then and file_digest(path) == digest
+        return line
+    if f" {status.st_size} " not in then or file_digest(path) != digest:
+        return ""
+    return f"file\t{path}\t{now}\t{digest}" if _is_settled(status, path) else line
 
 
-def _is_same_folder(path: str, then: str, names: str) -> bool:
+def _same_folder(line: str, path: str, then: str, names: str) -> str:
     is_there = os.path.isdir(path)  # noqa: PTH112 - as above
-    now = _signature(os.stat(path)) if is_there else ""  # noqa: PTH116 - as above
-    return now == then or _folder(path)[1] == names
+    if not is_there:
+        return "" if then and names else line
+    status = os.stat(path)  # noqa: PTH116 - as above
+    if _signature(status) == then:
+        return line
+    if _folder(path)[1] != names:
+        return ""
+    is_settled = _is_settled(status, path)
+    return "\t".join(("folder", path, _signature(status), names)) if is_settled else line
 
 
-def _is_same_program(name: str, path: str) -> bool:
-    return find_program(name) == path
+def _same_program(line: str, name: str, path: str) -> str:
+    return line if find_program(name) == path else ""
 
 
-_CHECKS: Mapping[str, Callable[..., bool]] = {
-    "file": _is_same_file,
-    "folder": _is_same_folder,
-    "program": _is_same_program,
+def _is_settled(status: os.stat_result, path: str) -> bool:
+    """Say whether any later change will show in the times: not if it was changed just now."""
+    is_old = status.st_ctime_ns < time.time_ns() - _TICK_NS
+    return is_old and _signature(os.stat(path)) == _signature(status)  # noqa: PTH116 - as above
+
+
+_CHECKS: Mapping[str, Callable[..., str]] = {
+    "file": _same_file,
+    "folder": _same_folder,
+    "program": _same_program,
 }

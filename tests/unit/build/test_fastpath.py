@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlbuild.base.digest import sha256
+from dlbuild.build import fastpath
 from dlbuild.build.fastpath import find_program, nothing_to_do, remember
 
 REQUEST = ["build"]
@@ -52,6 +53,22 @@ class TestNothingToDo:
     def test_after_a_touch_without_a_change(self) -> None:
         os.utime("in/a.yaml", ns=(1, 1))
         assert nothing_to_do("out", REQUEST)
+
+    def test_a_touched_file_is_read_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        os.utime("in/a.yaml", ns=(1, 1))
+        Path("in/.swp").write_text("")
+        time.sleep(0.05)
+        assert nothing_to_do("out", REQUEST)
+        monkeypatch.setattr(fastpath, "file_digest", lambda _: "not read")
+        monkeypatch.setattr(os, "listdir", lambda _: ["not read"])
+        assert nothing_to_do("out", REQUEST)
+
+    def test_a_file_touched_just_now_is_read_again(self) -> None:
+        (path,) = Path("out/.dlbuild/done").iterdir()
+        before = path.read_bytes()
+        os.utime("in/a.yaml", ns=(1, 1))
+        assert nothing_to_do("out", REQUEST)
+        assert path.read_bytes() == before
 
     def test_not_after_an_edit_of_an_input(self) -> None:
         Path("in/a.yaml").write_text("ab")
