@@ -193,7 +193,7 @@ def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path:
 
 def test_an_off_by_one_ring_is_caught(tmp_path: Path) -> None:
     file = tmp_path / "net.onnx"
-    onnx.save(network(1, "int8"), file)
+    onnx.save(network(7, "float32"), file)
     options = Options(requantize="fixed", optimize="ram", input="streamed", output="arena")
     model, tiles = built(file, options, tmp_path / "streamed")
     strip = tiles.strips[0]
