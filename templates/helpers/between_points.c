@@ -1,5 +1,6 @@
 /* A map of rows and columns between its points; points outside of it count as 0. */
-static inline float between_points(const float *map, int32_t rows, int32_t columns, float y, float x)
+static inline float between_points(const float *map, int32_t rows, int32_t columns, float y,
+                                   float x)
 {
     const float low_y = floorf(y);
     const float low_x = floorf(x);
