@@ -1,8 +1,10 @@
 """Which source files a module can reach by imports: their digests are in the key of a stage."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -90,10 +92,20 @@ def _source_of(module: str) -> Path | None:
     """Return the file of a module without importing it; None if there is no such module."""
     parts = module.split(".")
     if parts[0] == _PACKAGE.name:
-        base = _PACKAGE.joinpath(*parts[1:])
-        for path in (base / "__init__.py", base.with_name(base.name + ".py")):
-            if path.is_file():
-                return path
-        return None
+        return _modules_of(_PACKAGE).get(module)
     spec = find_spec(parts[0]) if len(parts) == 1 else None
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+@cache
+def _modules_of(package: Path) -> Mapping[str, Path]:
+    """Return the file of each module of a package; one walk instead of a look for each name."""
+    found = {}
+    for folder, _, names in os.walk(package):
+        inside = os.path.relpath(folder, package.parent).replace(os.sep, ".")
+        for name in names:
+            if name == "__init__.py":
+                found[inside] = Path(folder, name)
+            elif name.endswith(".py"):
+                found[f"{inside}.{name[:-3]}"] = Path(folder, name)
+    return found

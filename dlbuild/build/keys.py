@@ -1,5 +1,6 @@
 """The key of a stage: every thing that can change its result, by name."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -19,6 +20,7 @@ Identify = Callable[[str], str]
 """From a command (`cc`) to the text that tells one version of it from another."""
 
 
+_LEFT_OUT = (".", "__pycache__")
 _PATHS = ("source", "samples")
 """Settings that are files: their contents are in the key, not their names."""
 
@@ -119,14 +121,13 @@ def key_of(parts: Mapping[str, str]) -> str:
 
 def files_under(folder: Path) -> list[Path]:
     """Return the files of a folder and those inside it, hidden ones and byte code left out."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and not any(
-            part.startswith((".", "__pycache__")) for part in path.relative_to(folder).parts
-        )
-    )
+    found = []
+    for inside, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(_LEFT_OUT)]
+        found += [f"{inside}/{name}" for name in names if not name.startswith(_LEFT_OUT)]
+    # In the order of their parts, as paths are compared.
+    ordered = sorted(found, key=lambda path: path.split("/"))
+    return [Path(path) for path in ordered if os.path.isfile(path)]  # noqa: PTH113 - 10 times faster
 
 
 def _board_parts(board: Board) -> dict[str, str]:
