@@ -48,7 +48,7 @@ def main() -> int:
             counts[verdict] += 1
             print(f"{name}: {verdict}{': ' + fault if fault else ''}", flush=True)
     finally:
-        shutil.rmtree(work)
+        shutil.rmtree(work, ignore_errors=True)
     if counts["skipped"]:
         print(f"{counts['skipped']} skipped")
     print(f"{counts['ok']} passed, {counts['FAILED']} failed")
