@@ -134,7 +134,7 @@ def _along_input(
     if len(reading) != 1 or not reading <= folded:
         return None
     (name,) = reading
-    place = nest.access[name].index[slow[name]]
+    place = nest.access[name].index[slow[name]].substitute(_unit_axes(nest))
     axes = [axis for axis in place.axes() if axis in nest.reduce]
     if len(axes) != 1 or place != Index.axis(axes[0]) or nest.access[name].guards:
         return None
@@ -191,7 +191,7 @@ def row_kernel(instance: Instance, rows: Rows, rings: Mapping[str, int]) -> RowK
     pointers: dict[str, Pointer] = {}
     for name, axis in rows.slow.items():
         operand = instance.operand(access[name].operand)
-        index, guards = access[name].index[axis], access[name].guards
+        index, guards = access[name].index[axis].substitute(_unit_axes(nest)), access[name].guards
         loops = [a for a in index.axes() if a != ROW]
         is_guarded = any(ROW in guard.index.axes() for guard in guards)
         is_shared = sum(a.operand == operand.name for a in access.values()) > 1
@@ -218,6 +218,11 @@ def finish_instance(instance: Instance, rows: Rows) -> Instance:
         nests=(rows.parts.finish,),
         operands=(*instance.operands, *rows.parts.sums),
     )
+
+
+def _unit_axes(nest: Nest) -> Mapping[str, Index]:
+    """Return the only value of each axis that has one."""
+    return {axis: Index() for axis, extent in nest.extent.items() if extent == 1}
 
 
 def _with(access: Access, axis: int, index: Index) -> Access:

@@ -213,8 +213,8 @@ class Groups:
             (
                 upper + lower - max(overlap.distance_bytes + upper, lower)
                 for overlap in overlaps
-                for upper in [self.lives[overlap.upper].size_bytes]
-                for lower in [self.lives[overlap.lower].size_bytes]
+                for upper in [self._kept(overlap.upper)]
+                for lower in [self._kept(overlap.lower)]
             ),
             default=0,
         )
@@ -223,7 +223,7 @@ class Groups:
         """Say whether both lie in the arena, as element types that C lets share an array."""
         types = {self.graph.tensor[upper].dtype, self.graph.tensor[lower].dtype}
         is_bytes = types <= {"int8", "uint8"}
-        both = self.lives[upper].size_bytes and self.lives[lower].size_bytes
+        both = self._kept(upper) and self._kept(lower)
         return bool(both) and (len(types) == 1 or is_bytes)
 
     def _kept_bytes(self, first: int, last: int) -> int:
@@ -242,12 +242,13 @@ class Groups:
         return [name for name, life in self.lives.items() if first <= life.born < life.dies <= last]
 
     def _read_last(self, first: int, last: int) -> list[str]:
-        """Return what is there before and is read here for the last time."""
-        read = {r.tensor for r in self._reads(first, last)}
+        """Return what is there before and is read here for the last time, under its name here."""
+        read = dict.fromkeys(r.tensor for r in self._reads(first, last))
         return [
             name
-            for name, life in self.lives.items()
-            if life.born < first <= life.dies <= last and name in read
+            for name in read
+            if (life := self.lives[self.root[name]]).born < first <= life.dies <= last
+            and self._whole(name) == self._whole(self.root[name])
         ]
 
     def _written(self, first: int, last: int) -> list[str]:
@@ -266,7 +267,7 @@ class Groups:
         return rows * (self._whole(tensor) // extent)
 
     def _kept(self, tensor: str) -> int:
-        return self.lives[tensor].size_bytes
+        return self.lives[self.root[tensor]].size_bytes
 
     def _bytes(self, tensor: str) -> int:
         is_streamed = tensor == self.streamed
