@@ -18,6 +18,8 @@ _INPUTS = {
     "header": "the header",
     "source": "the C source",
     "weights_header": "the header of the weight tables",
+    "port_header": "the header of the port",
+    "port_source": "the port",
     "weights_source": "the weight tables",
     "object": "the object of the C source",
     "weights_object": "the object of the weight tables",

@@ -33,7 +33,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.tile",
             reads=("graph", "profile"),
             makes=("tiles",),
-            target=("name", "features", "memories", "stack_bytes"),
+            target=("name", "features", "memories", "dma", "stack_bytes"),
             options=(
                 *("optimize", "requantize", "max_recompute"),
                 *("input", "output", "arena", "hook"),
@@ -54,7 +54,7 @@ PIPELINE = Pipeline(
             "render",
             f"{_STEPS}.render",
             reads=("graph", "profile", "tiles", "schedule"),
-            makes=("header", "source", "weights_header"),
+            makes=("header", "source", "weights_header", "port_header", "port_source"),
             target=("name", "features", "memories"),
             options=_C_OPTIONS,
             folders=("rules/ops", "templates"),
@@ -73,7 +73,7 @@ PIPELINE = Pipeline(
         Stage(
             "compile",
             f"{_STEPS}.compile",
-            reads=("source", "header", "weights_header"),
+            reads=("source", "header", "weights_header", "port_header"),
             makes=("object", "call_graph"),
             target=("name", "toolchain"),
             options=("optimize",),
@@ -130,8 +130,9 @@ def with_verify(*, layers: bool) -> Pipeline:
         "verify layers" if layers else "verify",
         f"{_STEPS}.verify_layers" if layers else f"{_STEPS}.verify",
         reads=(
-            *("graph", "weights", "profile", "schedule"),
+            *("graph", "weights", "profile", "tiles", "schedule"),
             *("source", "header", "weights_source", "weights_binary", "weights_header"),
+            *("port_header", "port_source"),
         ),
         makes=("verdict",),
         model=("source", "samples", "tolerance"),

@@ -118,8 +118,8 @@ MEMORY = Record(
         Key("section", _SECTION, "Linker section of the arena or the weights."),
         Key(
             "holds",
-            ListOf(Choice(("arena", "weights"))),
-            "What may be placed there.",
+            ListOf(Choice(("arena", "weights", "tiles"))),
+            "What may be placed there; tiles: parts of tensors of another memory.",
         ),
         Key(
             "copy",
@@ -130,7 +130,6 @@ MEMORY = Record(
                 )
             ),
             "What a copy into it costs.",
-            later=True,
         ),
         Key("executes", Flag(only=False), "Whether code can run there; false by default."),
     ),
@@ -175,7 +174,6 @@ TARGET = Record(
                 )
             ),
             "The copy engine; absent = the core copies.",
-            later=True,
         ),
         Key(
             "resources",

@@ -68,6 +68,8 @@ FILES = {
     "header": "{model}.h",
     "source": "{model}.c",
     "weights_header": "{model}_weights.h",
+    "port_header": "dlb_port.h",
+    "port_source": "dlb_port_memcpy.c",
     "weights_source": "{model}_weights.c",
     "weights_binary": "{model}_weights.bin",
     "object": "{model}.o",
@@ -81,4 +83,5 @@ FILES = {
 """Where files are written, in the folder of a build; files not named here stay in the store.
 The depfile is no stage's: it names paths, which no stage sees.
 
-A file without content (weights_binary, unless the tables are embedded) is not written."""
+A file without content is not written: weights_binary, unless the tables are embedded; those of the
+port, unless kernels run through a near memory."""

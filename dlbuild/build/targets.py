@@ -7,18 +7,20 @@ from pathlib import Path
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.base.spelling import suggestion
-from dlbuild.base.units import COST, SIZE, read_quantity, whole
+from dlbuild.base.units import COST, RATE, SIZE, TIME, read_quantity, whole
 from dlbuild.base.yamlsrc import (
     Node,
     Scalar,
     Table,
+    flag,
+    integer,
     items,
     read_file,
     table,
     word,
 )
 from dlbuild.build.schema import OPTION_KEYS, TARGET
-from dlbuild.ir.target import Board, Memory, Target, Toolchain
+from dlbuild.ir.target import Board, Dma, Memory, Target, Toolchain
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,8 @@ def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:
             case "board":
                 board = _board(table(node, key), target.board or Board(), said.folder)
                 target = replace(target, board=board)
+            case "dma":
+                target = replace(target, dma=_dma(table(node, key), target.dma or Dma()))
             case "runner":
                 target = replace(target, runner=word(node, key))
             case _:
@@ -175,11 +179,35 @@ def _memory(name: str, node: Node) -> Callable[[Memory | None], Memory]:
                     memory = replace(memory, section=word(value, key))
                 case "holds":
                     memory = replace(memory, holds=_words(value))
+                case "copy":
+                    memory = _copied(memory, table(value, key))
                 case _:
                     pass  # refused by the key table
         return memory
 
     return lay
+
+
+def _copied(memory: Memory, entries: Table) -> Memory:
+    """Lay what a copy into a memory costs over it."""
+    if "setup" in entries:
+        cycles = whole(word(entries["setup"], "setup"), TIME)
+        memory = replace(memory, copy_setup_cycles=cycles)
+    if "rate" in entries:
+        rate = read_quantity(word(entries["rate"], "rate"), RATE)
+        memory = replace(memory, copy_bytes_per_cycle=rate)
+    return memory
+
+
+def _dma(entries: Table, base: Dma) -> Dma:
+    if "channels" in entries:
+        base = replace(base, channels=integer(entries["channels"], "channels", 1))
+    if "align" in entries:
+        base = replace(base, align_bytes=whole(word(entries["align"], "align"), SIZE))
+    if "two_dimensional" in entries:
+        is_flat = flag(entries["two_dimensional"], "two_dimensional")
+        base = replace(base, two_dimensional=is_flat)
+    return base
 
 
 def _toolchain(entries: Table, base: Toolchain) -> Toolchain:

@@ -60,6 +60,7 @@ def figures_of(engine: Engine, one: Build, *, steps: bool = True, count: bool = 
         recipe.targets[one.target],
         one.options,
         folder,
+        codec.decode(engine.content(one, "tiles"), TilePlan),
     )
     asked = Bench(
         built,

@@ -9,7 +9,7 @@ import yaml
 from dlbuild.build.recipe import Model, Recipe
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import whole_recipe
-from dlbuild.ir.target import Board, Memory, Options, Target
+from dlbuild.ir.target import Board, Dma, Memory, Options, Target
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
@@ -84,6 +84,7 @@ def _target(target: Target) -> Plain:
             "cflags": list(target.toolchain.cflags),
         },
         "board": _board(target.board),
+        "dma": _dma(target.dma),
         "runner": target.runner,
     }
     return {key: value for key, value in content.items() if value}
@@ -106,8 +107,28 @@ def _memory(memory: Memory) -> Plain:
         "align": _size(memory.align_bytes),
         "section": memory.section,
         "holds": list(memory.holds),
+        "copy": _copy(memory),
     }
     return {key: value for key, value in content.items() if value}
+
+
+def _copy(memory: Memory) -> Plain:
+    content: dict[str, Plain] = {}
+    if memory.copy_setup_cycles:
+        content["setup"] = f"{memory.copy_setup_cycles} cycles"
+    if memory.copy_bytes_per_cycle:
+        content["rate"] = f"{memory.copy_bytes_per_cycle:g} B/cycle"
+    return content
+
+
+def _dma(dma: Dma | None) -> Plain:
+    if dma is None:
+        return None
+    return {
+        "channels": dma.channels,
+        "align": _size(dma.align_bytes),
+        "two_dimensional": dma.two_dimensional,
+    }
 
 
 def _options(options: Options) -> dict[str, Plain]:

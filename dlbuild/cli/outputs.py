@@ -9,6 +9,7 @@ from dlbuild.build.recipe import Build
 from dlbuild.build.stage import FILES
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import add_targets, asked_targets, selected, whole_recipe
+from dlbuild.ir.target import Target
 
 
 def arguments(parser: Parser) -> None:
@@ -28,7 +29,7 @@ def run(given: argparse.Namespace) -> int:
         build: {
             name: path_of(out, build, name).as_posix()
             for name in FILES
-            if name != "weights_binary" or build.options.weights == "incbin"
+            if _is_written(name, build, recipe.targets[build.target])
         }
         for build in recipe.builds
     }
@@ -48,6 +49,13 @@ def run(given: argparse.Namespace) -> int:
             words = " ".join(f'"{named[name]}"' if given.cmake else named[name] for name in names)
             print(f"set({variable} {words})" if given.cmake else f"{variable} := {words}")
     return 0
+
+
+def _is_written(name: str, build: Build, target: Target) -> bool:
+    if name == "weights_binary":
+        return build.options.weights == "incbin"
+    is_port = name in ("port_header", "port_source")
+    return not is_port or any("tiles" in memory.holds for memory in target.memories)
 
 
 _VARIABLES = {

@@ -184,16 +184,74 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """A loop over the parts of an axis of the iteration domain: `size` points each, or fewer."""
+
+    axis: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class NearBuffer:
+    """Room in the near memory for a window of an operand.
+
+    shape: extents of the largest window, axes in the rule's order. copies: 1, or 2 if the next
+    window comes while the one before is in use; the second follows `stride_bytes` later.
+    """
+
+    operand: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset_bytes: int
+    stride_bytes: int
+    copies: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How one kernel runs through a near memory, task after task.
+
+    loops: from the outermost to the innermost; an axis without one is in one piece.
+    buffers: of each operand that is moved, and last of the partial sums. A window is brought when
+    it differs from the one of the task before; a result leaves when it is complete.
+    tasks: how many. transfers: windows that are moved. traffic_bytes: of all of them.
+    reduction: axes whose loops cut a result into partial sums.
+    cycles: predicted, moving and computing at the same time.
+    """
+
+    kernel: str
+    memory: str
+    loops: tuple[Cut, ...]
+    buffers: tuple[NearBuffer, ...]
+    tasks: int
+    transfers: int
+    traffic_bytes: int
+    reduction: tuple[str, ...] = ()
+    cycles: int = 0
+
+    @property
+    def near_bytes(self) -> int:
+        """Bytes of the near memory up to the end of the last buffer."""
+        return max((b.offset_bytes + b.copies * b.stride_bytes for b in self.buffers), default=0)
+
+
+@dataclass(frozen=True, slots=True)
 class TilePlan:
     """The tasks of each kernel, in order of execution, kernels in the profile's order.
 
     strips: kernels whose tasks are computed together; each kernel is in one of them at most.
     sums: the partial results of layers.
+    tilings: kernels that run through a near memory. One step of the schedule runs all its tasks.
     """
 
     tiles: tuple[Tile, ...]
     strips: tuple[Strip, ...] = ()
     sums: tuple[Sums, ...] = ()
+    tilings: tuple[Tiling, ...] = ()
+
+
+NO_TILES = TilePlan(())
+"""The plan of a model whose tensors are all resident."""
 
 
 @dataclass(frozen=True, slots=True)

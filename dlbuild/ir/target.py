@@ -22,6 +22,15 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Dma:
+    """A copy engine. channels: copies that it runs at a time."""
+
+    channels: int = 1
+    align_bytes: int = 1
+    two_dimensional: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Toolchain:
     """The commands that turn C into objects. `cflags` come after dlbuild's own."""
 
@@ -60,6 +69,7 @@ class Target:
     toolchain: Toolchain = Toolchain()
     board: Board | None = None
     runner: str = ""
+    dma: Dma | None = None
 
 
 @dataclass(frozen=True, slots=True)

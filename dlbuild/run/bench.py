@@ -128,12 +128,15 @@ def _on_board(asked: Bench, sample: Values, work: Path) -> Figures:
     if "{count}" in built.target.runner:
         counts = ["-plugin", f"file={counter(asked.state)}"]
     with_memory = [*counts[:1], *(f"{word},mem=1" for word in counts[1:])]
-    program = maker.program(model_program(built, is_linked=True), "run", [asked.archive], work)
+    ports = built.ports(is_honest=False)
+    text = model_program(built, is_linked=True)
+    program = maker.program(text, "run", [asked.archive, *ports], work)
     runs = [program.converse(sent, with_memory), program.converse(sent, counts)]
     parts = Said()
     if asked.steps and built.options.input != "streamed":
         hooked, texts = _hooked(asked, work)
-        parts = maker.program(model_program(hooked), "steps", [texts], work).converse(sent, counts)
+        stepped = maker.program(model_program(hooked), "steps", [texts, *ports], work)
+        parts = stepped.converse(sent, counts)
     written = written_places(symbols(program.file), runs[0].written) if counts else None
     return _figures(asked, runs, parts, written)
 
@@ -142,12 +145,14 @@ def _on_host(asked: Bench, sample: Values, work: Path) -> Figures:
     built = asked.built
     maker = Compiler(built.target.toolchain.cc, code_flags(built.target, built.options))
     sent = run_input(built, [sample], 1)
-    program = maker.program(model_program(built, is_linked=True), "run", [asked.archive], work)
+    ports = built.ports(is_honest=False)
+    text = model_program(built, is_linked=True)
+    program = maker.program(text, "run", [asked.archive, *ports], work)
     runs = [_listen(program, asked, sent, work) for _ in range(N_RUNS)]
     parts = Said()
     if asked.steps and built.options.input != "streamed":
         hooked, texts = _hooked(asked, work)
-        stepped = maker.program(model_program(hooked), "steps", [texts], work)
+        stepped = maker.program(model_program(hooked), "steps", [texts, *ports], work)
         parts = _listen(stepped, asked, sent, work)
     return _figures(asked, runs, parts, None)
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from dlbuild.base.paths import builtin_folder
 from dlbuild.emit.ctypes import storage, units
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, Tensor
-from dlbuild.ir.plans import Profile, Schedule, Step
+from dlbuild.ir.plans import NO_TILES, Profile, Schedule, Step, TilePlan
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.weights import Array, dtype_name, loaded, stored
 from dlbuild.rulebook.load import RuleBook
@@ -40,11 +41,23 @@ class Built:
     target: Target
     options: Options
     folder: Path
+    tiles: TilePlan = NO_TILES
 
     @cached_property
     def model(self) -> Sources:
         """What its C files share."""
         return sources(self.graph, self.profile, self.book, self.target, self.options, self.name)
+
+    def ports(self, *, is_honest: bool) -> tuple[Path, ...]:
+        """Return the C files of the port that its kernels need: one that tests, or one that copies.
+
+        is_honest: for programs that run on this machine.
+        """
+        if not self.tiles.tilings:
+            return ()
+        if is_honest:
+            return (builtin_folder() / "templates" / "port" / "dlb_port_honest.c",)
+        return (self.folder / "dlb_port_memcpy.c",)
 
     @cached_property
     def places(self) -> Places:
@@ -80,11 +93,12 @@ class _LayerStep:
     call: str
 
 
-def model_program(built: Built, *, is_linked: bool = False) -> str:
+def model_program(built: Built, *, is_linked: bool = False, is_honest: bool = False) -> str:
     """Return the text of the program that runs the whole model.
 
     is_linked: the model is in an archive; else the program includes its source, so that it can
     overwrite the arena between runs.
+    is_honest: the port of its kernels tests them, and counts the bytes that they copy.
     """
     ports = built.model.face.ports
     context = {
@@ -93,13 +107,15 @@ def model_program(built: Built, *, is_linked: bool = False) -> str:
         "arguments": _arguments(built),
         "is_streamed": built.options.input == "streamed",
         "is_poisoned": not is_linked,
+        "is_honest": is_honest and bool(built.tiles.tilings),
+        "traffic_bytes": sum(tiling.traffic_bytes for tiling in built.tiles.tilings),
     }
     return _render(built, "runner/run.c.j2", context, "h" if is_linked else "c")
 
 
 def layer_program(built: Built) -> str:
     """Return the text of the program that runs each step alone."""
-    calls = functions(built.model, built.schedule, built.places).calls
+    calls = functions(built.model, built.schedule, built.places, built.tiles).calls
     steps = [
         _LayerStep(
             number=step.number,
@@ -219,6 +235,7 @@ def _render(built: Built, template: str, context: Mapping[str, object], suffix: 
         "source": f"{built.name}.{suffix}",
         "arena": built.options.arena if has_arena else "",
         "hook": built.options.hook,
+        "has_near": bool(built.tiles.tilings),
     }
     return built.model.environment.get_template(template).render({**common, **context})
 

@@ -145,7 +145,9 @@ def _runs(
     built: Built, samples: Sequence[Sample], maker: Maker, n_runs: int, work: Path
 ) -> tuple[tuple[Values, ...], ...]:
     tables = built.folder / f"{built.name}_weights.c"
-    program = maker.program(model_program(built), "run", [tables], work)
+    is_here = not built.target.runner
+    text = model_program(built, is_honest=is_here)
+    program = maker.program(text, "run", [tables, *built.ports(is_honest=is_here)], work)
     return run_model(built, program, [sample.inputs for sample in samples], n_runs)
 
 
@@ -155,7 +157,8 @@ def _layers(
     if answer is None:  # no kernel reads or writes anything
         return {}
     tables = built.folder / f"{built.name}_weights.c"
-    program = maker.program(layer_program(built), "layers", [tables], work)
+    ports = built.ports(is_honest=not built.target.runner)
+    program = maker.program(layer_program(built), "layers", [tables, *ports], work)
     return run_layers(built, program, answer.runs)
 
 

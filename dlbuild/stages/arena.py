@@ -7,20 +7,20 @@ from dlbuild.emit.comments import quoted
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Buffer, MemoryUse, Schedule
-from dlbuild.ir.target import Options
+from dlbuild.ir.plans import Buffer, MemoryUse, Schedule, TilePlan
+from dlbuild.ir.target import Options, Target
 from dlbuild.stages.interface import Interface
 
 CALLER = "caller"
 
-_MEMBER = {
+MEMBER = {
     "bool": "b8",
     "float": "f32",
     "double": "f64",
     **{f"int{bits}_t": f"i{bits}" for bits in (8, 16, 32, 64)},
     **{f"uint{bits}_t": f"u{bits}" for bits in (8, 16, 32, 64)},
 }
-_SIZE = {ctype: int(member[1:]) // 8 for ctype, member in _MEMBER.items()}
+_SIZE = {ctype: int(member[1:]) // 8 for ctype, member in MEMBER.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ class Region:
 
 def arena(graph: Graph, schedule: Schedule) -> Arena:
     """Return the arena of a schedule; it has no members if no tensor lies in it."""
-    (use,) = schedule.memories
+    use = schedule.memories[0]
     resident = [b for b in schedule.buffers if b.memory != CALLER]
     ctypes = {storage(dtype_of(graph, b)) for b in resident}
     natural = max((_SIZE[c] for c in ctypes), default=1)
     size_bytes = -(-use.height_bytes // natural) * natural
     members = tuple(
         Member(ctype, name, size_bytes // _SIZE[ctype])
-        for ctype, name in _MEMBER.items()
+        for ctype, name in MEMBER.items()
         if ctype in ctypes
     )
     align_bytes = max([natural, *(b.align_bytes for b in resident)])
@@ -79,6 +79,33 @@ def arena(graph: Graph, schedule: Schedule) -> Arena:
 def dtype_of(graph: Graph, buffer: Buffer) -> str:
     """Return the element type of what a buffer holds."""
     return buffer.dtype or graph.tensor[buffer.tensor].dtype
+
+
+@dataclass(frozen=True, slots=True)
+class NearRoom:
+    """The near memory in C: a union of typed arrays that the windows of one kernel lie in."""
+
+    use: MemoryUse
+    members: tuple[Member, ...]
+    size_bytes: int
+    align_bytes: int
+
+
+def near_room(tiles: TilePlan, schedule: Schedule, target: Target) -> NearRoom | None:
+    """Return the room for windows, None if no kernel uses any."""
+    if not tiles.tilings:
+        return None
+    use = schedule.memories[1]
+    ctypes = {storage(b.dtype) for t in tiles.tilings for b in t.buffers}
+    align = max(m.align_bytes for m in target.memories if m.name == use.memory)
+    natural = max(align, *(_SIZE[c] for c in ctypes))
+    size_bytes = -(-use.height_bytes // natural) * natural
+    members = tuple(
+        Member(ctype, name, size_bytes // _SIZE[ctype])
+        for ctype, name in MEMBER.items()
+        if ctype in ctypes
+    )
+    return NearRoom(use, members, size_bytes, natural)
 
 
 class Places:
@@ -118,7 +145,7 @@ class Places:
     def _array(self, buffer: Buffer) -> str:
         if buffer.memory == CALLER:
             return self._owner(buffer)
-        return f"{self._arena}{_MEMBER[self._ctype(buffer)]}"
+        return f"{self._arena}{MEMBER[self._ctype(buffer)]}"
 
     def pointer(self, tensor: str) -> str:
         """Return the expression of a pointer to a tensor's first element."""

@@ -11,6 +11,7 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Buffer, Kernel, Profile, Schedule, Step, TilePlan
 from dlbuild.ir.target import Options, Target
+from dlbuild.stages.audit_near import near_faults
 from dlbuild.stages.audit_rows import replay_rows
 from dlbuild.stages.contents import Contents
 
@@ -34,8 +35,8 @@ def audit(  # noqa: PLR0913, PLR0917 - one argument for each stage that came bef
     """
     plan = _Plan(graph, profile, tiles, schedule, target, options)
     replay = _replay_of_rows if tiles.strips else _replay
-    checks = (_steps, _strips, _buffers, _interface, _memories, _lifetimes, _overlaps, replay)
-    for check in checks:
+    checks = (_steps, _strips, _buffers, _interface, _memories, _near, _lifetimes, _overlaps)
+    for check in (*checks, replay):
         for fault in check(plan):
             raise AuditError(fault)
 
@@ -54,7 +55,8 @@ class _Plan:
 
     def is_single(self, kernel: Kernel) -> bool:
         """Say whether a kernel runs as one task."""
-        return [tile.kernel for tile in self.tiles.tiles].count(kernel.name) == 1
+        is_cut = kernel.name in [tiling.kernel for tiling in self.tiles.tilings]
+        return not is_cut and [t.kernel for t in self.tiles.tiles].count(kernel.name) == 1
 
     def is_callers_input(self, buffer: Buffer) -> bool:
         """Say whether a buffer lies in bytes that only the caller may write."""
@@ -203,7 +205,7 @@ def _memories(plan: _Plan) -> Iterator[str]:
         memory = known.get(buffer.memory)
         if memory and not buffer.alias_of and buffer.offset_bytes % memory.align_bytes:
             yield f"{buffer.tensor} lies at {buffer.offset_bytes}, not aligned for {memory.name}"
-    for use in plan.schedule.memories:
+    for use in plan.schedule.memories[:1]:
         memory = known.get(use.memory)
         if known and (memory is None or (memory.holds and "arena" not in memory.holds)):
             yield f"{use.memory} may not hold the arena"
@@ -219,6 +221,10 @@ def _memories(plan: _Plan) -> Iterator[str]:
         stack = plan.target.stack_bytes or 0
         if use.budget_bytes is not None and use.height_bytes + stack > use.budget_bytes:
             yield f"{use.memory} holds {use.height_bytes + stack} B, more than its budget"
+
+
+def _near(plan: _Plan) -> Iterator[str]:
+    return near_faults(plan.tiles, plan.schedule, plan.target)
 
 
 def _lifetimes(plan: _Plan) -> Iterator[str]:

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment, render_kernel
-from dlbuild.ir.plans import Schedule, Step
+from dlbuild.ir.plans import NO_TILES, Schedule, Step, TilePlan
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places
 from dlbuild.stages.sources import Sources
+from dlbuild.stages.spaces import space_of
+from dlbuild.stages.tile_text import tile_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +36,44 @@ class Functions:
     calls: Mapping[int, Call]
 
 
-def functions(model: Sources, schedule: Schedule, places: Places) -> Functions:
+_TILE_NAMES = r"(_(?:tiles|task|task_t|finish|bring_\w+|send_\w+))?"
+"""What the functions of a kernel that runs through a near memory are called, behind its name."""
+
+
+def functions(
+    model: Sources, schedule: Schedule, places: Places, tiles: TilePlan = NO_TILES
+) -> Functions:
     """Render the kernels of a schedule; steps whose kernels have one text share one function.
 
     `restrict` stands where the schedule proves that an operand overlaps nothing that is written.
     Steps of strips are not among them: see `strip_code`.
     """
     users: dict[str, list[str]] = {}
-    texts: dict[str, KernelText] = {}
+    texts: dict[str, tuple[KernelText, ...]] = {}
     calls: dict[int, Call] = {}
     for step in schedule.steps:
         if not step.is_code or step.strip:
             continue
         name = model.face.kernels[step.kernel]
-        text = _text(model, places, step.kernel)
+        made = _texts(model, places, tiles, step.kernel)
+        text = made[-1]
         # The name, and how far it moves the lines under it, is all that may differ.
-        key = re.sub(rf"\b{name}\b", "", " ".join(text.text.split()))
-        texts.setdefault(key, text)
+        whole = " ".join(word for part in made for word in part.text.split())
+        key = re.sub(rf"\b{name}{_TILE_NAMES}\b", r"\1", whole)
+        texts.setdefault(key, made)
         alike = users.setdefault(key, [])
         alike.append(step.kernel)
         arguments = tuple(_argument(model, places, step.kernel, p) for p in text.parameters)
-        calls[step.number] = Call(step, model.face.kernels[alike[0]], arguments)
-    shared = tuple(_commented(model, texts[key], alike) for key, alike in users.items())
-    return Functions(shared, calls)
+        function = model.face.kernels[alike[0]] + ("_tiles" if len(made) > 1 else "")
+        calls[step.number] = Call(step, function, arguments)
+    shared = [
+        text
+        for key, alike in users.items()
+        for text in (
+            (_commented(model, texts[key][0], alike),) if len(texts[key]) == 1 else texts[key]
+        )
+    ]
+    return Functions(tuple(shared), calls)
 
 
 def _commented(model: Sources, text: KernelText, alike: Sequence[str]) -> KernelText:
@@ -72,16 +89,35 @@ def united(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(element for part in parts for element in part))
 
 
-def _text(model: Sources, places: Places, kernel: str) -> KernelText:
-    instance = model.instances[kernel]
+def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tuple[KernelText, ...]:
+    """Return the functions of a kernel; the last one is called."""
+    instance, name = model.instances[kernel], model.face.kernels[kernel]
+    orders = orders_of(model.profile.kernel[kernel], instance, model.profile)
     constants = frozenset(model.graph.constants)
-    return render_kernel(
-        instance,
-        model.face.kernels[kernel],
-        orders_of(model.profile.kernel[kernel], instance, model.profile),
-        restrict=restricted(model, places, instance),
-        constants=frozenset(o.name for o in instance.operands if o.tensor in constants),
-        environment=model.environment,
+    in_table = frozenset(o.name for o in instance.operands if o.tensor in constants)
+    tiling = next((t for t in tiles.tilings if t.kernel == kernel), None)
+    if tiling is not None:
+        planned = model.profile.kernel[kernel]
+        space = space_of(planned, instance, model.graph, model.profile)
+        assert space is not None, "what has a tiling can be cut"
+        return tile_texts(
+            instance,
+            name,
+            space,
+            tiling,
+            orders=dict(orders),
+            constants=in_table,
+            environment=model.environment,
+        )
+    return (
+        render_kernel(
+            instance,
+            name,
+            orders,
+            restrict=restricted(model, places, instance),
+            constants=in_table,
+            environment=model.environment,
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 Nothing here sees a weight: equal structures give equal bytes.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,7 +20,15 @@ from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.value import Call, walk
-from dlbuild.stages.arena import CALLER, Arena, Member, Places, arena, lifetime_table
+from dlbuild.stages.arena import (
+    CALLER,
+    Arena,
+    Member,
+    Places,
+    arena,
+    lifetime_table,
+    near_room,
+)
 from dlbuild.stages.body import StripCall, body
 from dlbuild.stages.declaration import (
     accessors,
@@ -75,10 +84,19 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         # C has no empty union, and the signature is to stay the same.
         room = replace(room, members=(Member("uint8_t", "unused", 1),), size_bytes=1)
     return {
+        **(_port_files(model) if tiles.tilings else {}),
         f"{name}.h": _header(model, tiles, schedule, room),
         f"{name}.c": _code(model, tiles, schedule, room),
         f"{name}_weights.h": _declarations(model),
     }
+
+
+def _port_files(model: Sources) -> Mapping[str, str]:
+    """Return what kernels that run through a near memory call, and how a core does it."""
+    loader = model.environment.loader
+    assert loader is not None
+    names = ("dlb_port.h", "dlb_port_memcpy.c")
+    return {name: loader.get_source(model.environment, f"port/{name}")[0] for name in names}
 
 
 def _check_share(target: Target, options: Options, name: str) -> None:
@@ -138,14 +156,18 @@ def _port(model: Sources, port: Port) -> Context:
 def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> str:
     face, options = model.face, model.options
     places = Places(model.graph, schedule, face, options)
-    kernels = functions(model, schedule, places)
+    kernels = functions(model, schedule, places, tiles)
     strips = strip_code(model, tiles, schedule, places)
     texts = (*kernels.texts, *strips.kernels)
     is_static = options.arena == "static" and bool(room.members)
     pumped = helpers_of(model.environment, [found.text for found in strips.strips])
     helpers = united([*(text.helpers for text in texts), pumped])
-    section = next((m.section for m in model.target.memories if m.name == room.use.memory), "")
+    section = _section(model, room.use.memory)
+    near = near_room(tiles, schedule, model.target)
     context: Context = {
+        "near": near,
+        "near_section": _section_attribute(_section(model, near.use.memory)) if near else "",
+        "near_budget": _budget(near.use.budget_bytes) if near else "",
         "includes": sorted({"stdint.h"}.union(*(text.includes for text in texts))),
         "tables": model.tables.tables,
         "is_exact": any(
@@ -159,7 +181,7 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> s
         "memory_lines": _memory_lines(model, schedule, room),
         "helpers": [helper_text(model.environment, helper).rstrip("\n") for helper in helpers],
         "kernels": [
-            f"{text.comment}\n{face.macro}_CODE_SECTION\n{text.text}".rstrip("\n") for text in texts
+            f"{text.comment}\n{_in_section(text.text, face.macro)}".rstrip("\n") for text in texts
         ],
         "strips": [_strip_lines(found) for found in strips.strips],
         "accessors": accessors(model, schedule),
@@ -223,13 +245,26 @@ def _rounds(instance: Instance) -> bool:
     return any(isinstance(e, Call) and (e.function, e.type) == ("round", "f32") for e in values)
 
 
+def _in_section(text: str, macro: str) -> str:
+    """Put the macro that says where code lies before each function."""
+    return re.sub(r"^static ", f"{macro}_CODE_SECTION\nstatic ", text, flags=re.MULTILINE)
+
+
+def _section(model: Sources, memory: str) -> str:
+    return next((m.section for m in model.target.memories if m.name == memory), "")
+
+
+def _budget(size_bytes: int | None) -> str:
+    return "no budget" if size_bytes is None else f"budget {size_bytes:,} B"
+
+
 def _section_attribute(section: str) -> str:
     return "" if section in ("", ".bss") else f'__attribute__((section("{section}")))'
 
 
 def _memory_lines(model: Sources, schedule: Schedule, room: Arena) -> list[str]:
     use = room.use
-    budget = "no budget" if use.budget_bytes is None else f"budget {use.budget_bytes:,} B"
+    budget = _budget(use.budget_bytes)
     lines = [
         f"Arena: {room.size_bytes:,} B of {use.memory}, {budget}; these steps in this order need",
         f"{use.bound_bytes:,} B at least. What lies in it, from which step to which:",

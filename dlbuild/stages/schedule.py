@@ -71,6 +71,7 @@ def _in_order(
 ) -> Schedule:
     """Return the schedule of the tiles as they stand."""
     memory = arena_memory(target)
+    profile = _without_in_place(profile, tiles)
     kernels = [tile.kernel for tile in tiles.tiles]
     together = Together(tiles)
     lives = lifetimes(graph, profile, kernels, together.spans)
@@ -103,7 +104,24 @@ def _in_order(
         memory.size_bytes,
         _peak_step(problem.lives, steps),
     )
-    return Schedule(steps, tuple(placed), (use,), solution.solver)
+    return Schedule(steps, tuple(placed), (use, *_near(tiles, steps, target)), solution.solver)
+
+
+def _without_in_place(profile: Profile, tiles: TilePlan) -> Profile:
+    """Return the profile for sharing: a later task may read what an earlier one has written."""
+    cut = {tiling.kernel for tiling in tiles.tilings}
+    kernels = (replace(k, in_place=()) if k.name in cut else k for k in profile.kernels)
+    return replace(profile, kernels=tuple(kernels))
+
+
+def _near(tiles: TilePlan, steps: Sequence[Line], target: Target) -> list[MemoryUse]:
+    """Return how the near memory is filled: by the windows of one kernel at a time."""
+    if not tiles.tilings:
+        return []
+    most = max(tiles.tilings, key=lambda tiling: tiling.near_bytes)
+    budget = next(m.size_bytes for m in target.memories if m.name == most.memory)
+    (step, *_) = [line.number for line in steps if line.kernel == most.kernel]
+    return [MemoryUse(most.memory, most.near_bytes, most.near_bytes, budget, step)]
 
 
 def arena_memory(target: Target) -> Memory:

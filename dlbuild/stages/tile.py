@@ -1,5 +1,7 @@
 """Cut kernels into tasks: rows of several kernels together where the arena has to be small."""
 
+from dataclasses import replace
+
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Tile, TilePlan
@@ -7,6 +9,7 @@ from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.strips import budget_of, strip_plan
+from dlbuild.stages.tiling import near_plan
 
 
 def tile(
@@ -15,7 +18,8 @@ def tile(
     """Return the tasks of each kernel: one, the whole, or rows in strips with its neighbours.
 
     Strips are made if the input is streamed, if the arena is to be small (`optimize: ram`), or if
-    layer by layer it exceeds its budget. They compute nothing twice.
+    layer by layer it exceeds its budget. They compute nothing twice. A target with a memory that
+    holds tiles has no strips: its kernels run through that memory one by one.
 
     Args:
         graph: the model.
@@ -27,6 +31,9 @@ def tile(
     whole = TilePlan(tuple(Tile(kernel.name) for kernel in profile.kernels))
     if book is None:
         return whole
+    tilings = near_plan(graph, profile, target, options, book)
+    if tilings:
+        return replace(whole, tilings=tilings)
     if options.input != "streamed":
         (use,) = arrange(graph, profile, whole, target, options).memories
         budget = budget_of(target)

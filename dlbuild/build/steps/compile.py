@@ -16,6 +16,7 @@ def run(job: Job) -> Mapping[str, bytes]:
             f"{name}.c": job.inputs["source"],
             f"{name}.h": job.inputs["header"],
             f"{name}_weights.h": job.inputs["weights_header"],
+            "dlb_port.h": job.inputs["port_header"],
         },
         settings.target,
         settings.options,

@@ -28,4 +28,6 @@ def run(job: Job) -> Mapping[str, bytes]:
         "header": texts[f"{name}.h"].encode(),
         "source": texts[f"{name}.c"].encode(),
         "weights_header": texts[f"{name}_weights.h"].encode(),
+        "port_header": texts.get("dlb_port.h", "").encode(),
+        "port_source": texts.get("dlb_port_memcpy.c", "").encode(),
     }

@@ -1,4 +1,4 @@
-"""Profile to tile plan."""
+"""Profile to tile plan, which the audit proves before anything uses it."""
 
 from collections.abc import Mapping
 
@@ -7,14 +7,16 @@ from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
+from dlbuild.stages.audit_tiles import audit_tiles
 from dlbuild.stages.tile import tile
 
 
 def run(job: Job) -> Mapping[str, bytes]:
-    """Tile."""
+    """Tile and audit."""
     graph = codec.decode(job.inputs["graph"], Graph)
     profile = codec.decode(job.inputs["profile"], Profile)
     settings = job.settings
     book = book_of(settings.folders)
     made = tile(graph, profile, settings.target, settings.options, book)
+    audit_tiles(graph, profile, made, settings.target, settings.options, book)
     return {"tiles": codec.encode(made)}

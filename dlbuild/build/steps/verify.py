@@ -9,7 +9,7 @@ from dlbuild.build.steps import parse
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec, weights
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule
+from dlbuild.ir.plans import Profile, Schedule, TilePlan
 from dlbuild.run.runner import Built
 from dlbuild.run.samples import samples_of
 from dlbuild.run.verify import Checks, verify
@@ -32,6 +32,8 @@ def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
         folder = Path(work)
         for suffix, file in _FILES.items():
             (folder / f"{name}{suffix}").write_bytes(job.inputs[file])
+        for file, content in (("dlb_port.h", "port_header"), ("dlb_port_memcpy.c", "port_source")):
+            (folder / file).write_bytes(job.inputs[content])
         built = Built(
             name,
             graph,
@@ -41,6 +43,7 @@ def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
             settings.target,
             settings.options,
             folder,
+            codec.decode(job.inputs["tiles"], TilePlan),
         )
         verdict = verify(
             built,

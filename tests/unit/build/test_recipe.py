@@ -345,13 +345,11 @@ def test_a_fault_is_named_with_its_place(text: str, first: str, fix: str) -> Non
 
 
 LATER = {
-    "targets: {b: {dma: {channels: 1}}}": "'dma'",
     "targets: {b: {clusters: []}}": "'clusters'",
     "targets: {b: {clock: 64 MHz}}": "'clock'",
     "targets: {b: {profile: p.json}}": "'profile'",
     "targets: {b: {resources: {cores: 2}}}": "'cores': 2",
     "targets: {b: {resources: {threads: 4}}}": "'threads'",
-    "targets: {b: {memories: {a: {copy: {rate: 4 B/cycle}}}}}": "'copy'",
     "targets: {b: {memories: {a: {executes: true}}}}": "'executes': true",
     "builds: [{model: kws, input: external}]": "'input': 'external'",
     "builds: [{model: kws, max_recompute: 1.5}]": "'max_recompute': 1.5",

@@ -1,0 +1,155 @@
+"""Check a tile plan the simple way: replay every task, and see what lies in the near memory."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Profile, TilePlan, Tiling
+from dlbuild.ir.target import Options, Target
+from dlbuild.rulebook.instance import Nest, Operand
+from dlbuild.rulebook.kernels import instance_of, wish_of
+from dlbuild.rulebook.load import RuleBook
+from dlbuild.rulebook.tiles import window
+from dlbuild.stages.audit import AuditError
+
+Box = Mapping[str, tuple[int, int]]
+Hull = tuple[tuple[int, int], ...]
+
+
+def audit_tiles(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it made
+    graph: Graph,
+    profile: Profile,
+    plan: TilePlan,
+    target: Target,
+    options: Options,
+    book: RuleBook,
+) -> None:
+    """Prove that each tiling computes its kernel within the near memory.
+
+    Raises:
+        AuditError: names the kernel, the task and the operand of the first fault found.
+    """
+    memories = {memory.name: memory for memory in target.memories}
+    wish = wish_of(target, options)
+    for tiling in plan.tilings:
+        memory = memories[tiling.memory]
+        if memory.size_bytes is not None and tiling.near_bytes > memory.size_bytes:
+            raise AuditError(f"{tiling.kernel} needs {tiling.near_bytes} B of {memory.name}")
+        instance = instance_of(profile.kernel[tiling.kernel], graph, book, wish)
+        for fault in tiling_faults(tiling, instance.nests[0], instance.operands):
+            raise AuditError(f"{tiling.kernel}: {fault}")
+
+
+def tiling_faults(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator[str]:
+    """Yield what is wrong with a tiling of a nest."""
+    yield from _buffer_faults(tiling)
+    yield from _loop_faults(tiling, nest)
+    yield from _replay(tiling, nest, operands)
+
+
+def _buffer_faults(tiling: Tiling) -> Iterator[str]:
+    """Buffers hold their windows and do not overlap."""
+    for number, one in enumerate(tiling.buffers):
+        needed = int(np.prod(one.shape)) * DTYPES[one.dtype].bits // 8
+        if needed > one.stride_bytes:
+            yield f"the buffer of {one.operand} has {one.stride_bytes} B for {needed} B"
+        if one.offset_bytes * 8 % DTYPES[one.dtype].bits:
+            yield f"the buffer of {one.operand} is not aligned"
+        for other in tiling.buffers[:number]:
+            ends = [b.offset_bytes + b.copies * b.stride_bytes for b in (one, other)]
+            if one.offset_bytes < ends[1] and other.offset_bytes < ends[0]:
+                yield f"the buffers of {one.operand} and {other.operand} overlap"
+
+
+def _loop_faults(tiling: Tiling, nest: Nest) -> Iterator[str]:
+    """Each axis is cut once, and sums are complete before the next tile is begun."""
+    axes = [cut.axis for cut in tiling.loops]
+    for axis in axes:
+        if axes.count(axis) != 1 or axis not in (*nest.domain, *nest.reduce):
+            yield f"the axis {axis} is cut {axes.count(axis)} times, or there is none"
+    inner = axes[len(axes) - len(tiling.reduction) :]
+    if set(inner) != set(tiling.reduction):
+        yield "a loop over results is inside one over parts of them"
+    for axis in axes:
+        if (axis in tiling.reduction) == (axis in nest.domain):
+            yield f"the axis {axis} is both of the domain and of the reduction, or of none"
+
+
+def _replay(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator[str]:
+    """Run all tasks: what each reads is in a buffer, what it writes is written nowhere else."""
+    buffers = {buffer.operand: buffer for buffer in tiling.buffers}
+    moved = [operand for operand in operands if operand.name in buffers]
+    held: dict[str, tuple[Hull | None, ...]] = {}
+    slot = dict.fromkeys(buffers, 0)
+    written = {o.name: np.zeros(_shape(nest, o), np.uint8) for o in moved if o.role == "output"}
+    traffic = tasks = transfers = 0
+    for box in _boxes(tiling, nest):
+        tasks += 1
+        is_last = all(box[a][1] == nest.extent[a] for a in tiling.reduction)
+        for operand in moved:
+            buffer, hull = buffers[operand.name], _hull(nest, operand, box)
+            size = int(np.prod([b - a for a, b in hull])) * DTYPES[operand.dtype].bits // 8
+            if any(b - a > n for (a, b), n in zip(hull, buffer.shape, strict=True)):
+                yield f"task {tasks - 1} touches more of {operand.name} than its buffer holds"
+            if operand.role == "output":
+                if is_last:
+                    written[operand.name][tuple(slice(a, b) for a, b in hull)] += 1
+                    traffic, transfers = traffic + size, transfers + 1
+                continue
+            now = held.get(operand.name, (None,) * buffer.copies)
+            if now[slot[operand.name]] != hull:
+                traffic, transfers = traffic + size, transfers + 1
+                if buffer.copies == 1 and tasks > 1:
+                    yield f"task {tasks - 1} overwrites {operand.name}, which is in use"
+                slot[operand.name] = (slot[operand.name] + (tasks > 1)) % buffer.copies
+                held[operand.name] = _with(now, slot[operand.name], hull)
+    for name, counts in written.items():
+        yield from _written_faults(name, counts)
+    if (tasks, transfers, traffic) != (tiling.tasks, tiling.transfers, tiling.traffic_bytes):
+        yield (
+            f"{tasks} tasks move {traffic} B in {transfers} windows, the plan says"
+            f" {tiling.tasks}, {tiling.traffic_bytes} B and {tiling.transfers}"
+        )
+
+
+def _written_faults(name: str, counts: npt.NDArray[np.uint8]) -> Iterator[str]:
+    if counts.min(initial=1) != 1 or counts.max(initial=1) != 1:
+        yield f"an element of {name} is written {counts.min()} to {counts.max()} times"
+
+
+def _with(held: tuple[Hull | None, ...], slot: int, hull: Hull) -> tuple[Hull | None, ...]:
+    return tuple(hull if number == slot else old for number, old in enumerate(held))
+
+
+def _boxes(tiling: Tiling, nest: Nest) -> Iterator[Box]:
+    ranges = [
+        [(at, min(at + cut.size, end)) for at in range(0, end, cut.size)]
+        for cut, end in ((cut, nest.extent[cut.axis]) for cut in tiling.loops)
+    ]
+    for chosen in product(*ranges):
+        yield {cut.axis: part for cut, part in zip(tiling.loops, chosen, strict=True)}
+
+
+def _shape(nest: Nest, operand: Operand) -> tuple[int, ...]:
+    views = {a.view for a in nest.access.values() if a.operand == operand.name}
+    view = next(iter(views)) if len(views) == 1 else operand.shape
+    return view or (1,)
+
+
+def _hull(nest: Nest, operand: Operand, box: Box) -> Hull:
+    """Return the smallest window around all that a task touches of an operand."""
+    accesses = [a for a in nest.access.values() if a.operand == operand.name]
+    if len({a.view for a in accesses}) != 1 or not accesses[0].view:
+        return tuple((0, n) for n in _shape(nest, operand))
+    windows = [window(nest, access, box) for access in accesses]
+    found = []
+    for parts, extent in zip(zip(*windows, strict=True), accesses[0].view, strict=True):
+        first, last = min(p.first for p in parts), max(p.last for p in parts)
+        # Of a window that is all padding, one element is moved all the same.
+        first = min(first, extent - 1)
+        found.append((first, max(last, first + 1)))
+    return tuple(found)

@@ -1,0 +1,18 @@
+"""How a kernel of a profile may be cut."""
+
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.plans import Kernel, Profile
+from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.kernels import orders_of
+from dlbuild.stages.tile_space import TileSpace, tile_space
+
+
+def space_of(
+    kernel: Kernel, instance: Instance, graph: Graph, profile: Profile
+) -> TileSpace | None:
+    """Return the ways to cut a kernel, None if its operands cannot be moved window by window."""
+    constants = frozenset(graph.constants)
+    in_table = frozenset(
+        o.name for o in instance.operands if o.role == "constant" or o.tensor in constants
+    )
+    return tile_space(instance, orders_of(kernel, instance, profile), in_table)

@@ -1,0 +1,46 @@
+"""The tasks of a tiling one by one: which part of the domain each covers, and what it moves."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from dlbuild.stages.tile_space import Ranges, TileSpace, Window, pieces, window
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A window that one task brings, or that leaves after it."""
+
+    task: int
+    operand: str
+    window: Window
+    size_bytes: int
+    is_output: bool = False
+
+
+def boxes(loops: Sequence[tuple[str, int]], extent: Mapping[str, int]) -> Iterator[Ranges]:
+    """Yield the part of the domain that each task covers, in order of execution."""
+    whole = {axis: (0, count) for axis, count in extent.items()}
+    parts = [pieces(extent[axis], size) for axis, size in loops]
+    for ranges in product(*parts):
+        yield whole | {axis: r for (axis, _), r in zip(loops, ranges, strict=True)}
+
+
+def moves(space: TileSpace, loops: Sequence[tuple[str, int]]) -> Iterator[Move]:
+    """Yield what is moved: a window is brought when it differs from the one before.
+
+    A result leaves when no later task adds to it.
+    """
+    before: dict[str, Window] = {}
+    reduction = space.axes[len(space.axes) - space.reduce :]
+    for number, box in enumerate(boxes(loops, space.nest.extent)):
+        is_last = all(box[a][1] == space.nest.extent[a] for a in reduction)
+        for moved in space.moved:
+            found = window(moved, box)
+            name = moved.operand.name
+            is_due = is_last if moved.is_output else before.get(name) != found
+            before[name] = found
+            if is_due:
+                size = prod(last - first for first, last in found) * moved.element_bytes
+                yield Move(number, name, found, size, moved.is_output)
