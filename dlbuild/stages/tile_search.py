@@ -25,7 +25,7 @@ TWO = 2
 class Near:
     """The near memory and what reaching it costs.
 
-    cycles: of the kernel's computation, however it is cut.
+    cycles: of the kernel's computation, however it is cut. task_cycles: of what each task adds.
     buffers: of an operand that changes; with one, nothing is moved during a computation.
     """
 
@@ -34,6 +34,7 @@ class Near:
     setup_cycles: int = 0
     bytes_per_cycle: float = 0.0
     cycles: int = 0
+    task_cycles: int = 100
     objective: Objective = "traffic"
     buffers: int = TWO
 
@@ -64,12 +65,12 @@ def search(space: TileSpace, near: Near) -> Choice | None:
     fitting = mesh.near_bytes() <= near.size_bytes
     if not fitting.any():
         return None
-    tasks = np.prod(np.broadcast_arrays(*mesh.trips), axis=0) if space.axes else np.ones(())
+    tasks = mesh.tasks()
     best: tuple[tuple[float, ...], Choice] | None = None
     for order in _orders(space):
         traffic, loads, edge = mesh.moved(order)
-        time = mesh.time(traffic, loads, edge)
-        keys = [traffic, tasks, mesh.near_bytes()]
+        time = mesh.time(traffic, loads, edge, tasks)
+        keys: list[Counts | Cycles] = [traffic, tasks, mesh.near_bytes()]
         if near.objective == "time":
             keys.insert(0, time)
         rows = np.flatnonzero(fitting)
@@ -114,6 +115,13 @@ class _Mesh:
             total = total + size * np.where(self._is_changing(moved), self._near.buffers, 1)
         return total + self._sums()
 
+    def tasks(self) -> Counts:
+        """Return how many tasks there are."""
+        count = np.ones([1] * len(self._shape), np.int64)
+        for trips in self.trips:
+            count = count * trips
+        return count
+
     def moved(self, order: Sequence[int]) -> tuple[Counts, Counts, Counts]:
         """Return the bytes moved, the number of windows moved, and the bytes of a first load."""
         traffic = np.zeros(self._shape, np.int64)
@@ -126,7 +134,7 @@ class _Mesh:
             edge = edge + self._product(moved, "most") * moved.element_bytes
         return traffic, loads, edge
 
-    def time(self, traffic: Counts, loads: Counts, edge: Counts) -> Cycles:
+    def time(self, traffic: Counts, loads: Counts, edge: Counts, tasks: Counts) -> Cycles:
         """Return the predicted cycles: what is moved hides behind the computation or reversely.
 
         The first windows are brought before there is anything to compute, the last result leaves
@@ -135,10 +143,12 @@ class _Mesh:
         near = self._near
         rate = 1 / near.bytes_per_cycle if near.bytes_per_cycle else 0.0
         transfer = loads * near.setup_cycles + traffic * rate
+        compute = near.cycles + tasks * near.task_cycles
         if near.buffers < TWO:
-            return transfer + near.cycles
+            serial: Cycles = transfer + compute
+            return serial
         first = len(self._space.moved) * near.setup_cycles + edge * rate
-        hidden: Cycles = np.maximum(near.cycles, transfer - first) + first
+        hidden: Cycles = np.maximum(compute, transfer - first) + first
         return hidden
 
     def choice(
