@@ -46,7 +46,7 @@ def check_model(graph: Graph, profile: Profile, schedule: Schedule, target: Targ
             f"the arena needs {bytes_text(use.height_bytes)}{stack} of {use.memory}, "
             f"the budget is {bytes_text(use.budget_bytes)}",
             where=f"{graph.name}@{target.name}",
-            details=(_peak(graph, profile, schedule, use), _bound(use)),
+            details=(_peak(graph, profile, schedule, use), _bound(schedule, use)),
             fix=f"set {use.memory}: {size_text(needed)}",
         )
 
@@ -140,8 +140,9 @@ def live_at_peak(schedule: Schedule, use: MemoryUse) -> list[tuple[str, Bytes]]:
     return sorted(found, key=lambda entry: (-entry[1], entry[0]))
 
 
-def _bound(use: MemoryUse) -> str:
-    bound = f"lower bound layer by layer: {bytes_text(use.bound_bytes)}"
+def _bound(schedule: Schedule, use: MemoryUse) -> str:
+    way = "in strips of rows" if any(step.strip for step in schedule.steps) else "layer by layer"
+    bound = f"lower bound {way}: {bytes_text(use.bound_bytes)}"
     if use.bound_bytes == use.height_bytes:
         return f"{bound}, reached"
     return f"{bound}, the placement is {use.height_bytes / use.bound_bytes:.3f} times that"

@@ -171,20 +171,20 @@ def test_a_wrong_shape(tmp_path: Path, binding: str, message: str) -> None:
 
 
 def test_a_budget_that_is_too_small(tmp_path: Path) -> None:
-    recipe = recipe_with("extends: host", "extends: host, memories: {sram: 4 KiB}")
+    recipe = recipe_with("extends: host", "extends: host, memories: {sram: 2 KiB}")
     assert answer(tmp_path, recipe, DIGITS) == (
         1,
         (
-            "kws@board: error: the arena needs 6,144 B of sram, the budget is 4,096 B\n"
-            "  peak: step 1 (Conv 'conv2'), live: conv2 4,096 B, conv1 2,048 B\n"
-            "  lower bound layer by layer: 6,144 B, reached\n"
-            "  fix: set sram: 6 KiB\n"
+            "kws@board: error: the arena needs 2,816 B of sram, the budget is 2,048 B\n"
+            "  peak: step 0 (Conv 'conv1'), live: conv2 1,024 B, maxpool3 1,024 B, conv1 768 B\n"
+            "  lower bound in strips of rows: 2,816 B, reached\n"
+            "  fix: set sram: 2.75 KiB\n"
         ),
     )
 
 
 def test_the_budget_that_the_error_names_is_enough(tmp_path: Path) -> None:
-    recipe = recipe_with("extends: host", "extends: host, memories: {sram: 6 KiB}")
+    recipe = recipe_with("extends: host", "extends: host, memories: {sram: 2.75 KiB}")
     assert answer(tmp_path, recipe, DIGITS) == (0, "")
 
 

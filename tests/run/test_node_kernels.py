@@ -12,6 +12,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.emit.ctypes import STORAGE
 from dlbuild.emit.environment import environment
 from dlbuild.emit.kernel import KernelText, render_kernel
+from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
 from dlbuild.ir.weights import Array, dtype_name
 from dlbuild.rulebook.instance import Instance
@@ -58,6 +59,10 @@ def node_cases() -> Iterator[tuple[str, onnx.ModelProto, Arrays, Arrays]]:
             )
 
 
+ENCODED = {name for name, d in DTYPES.items() if d.bits < 8 or (d.kind == "float" and d.bits < 32)}
+"""Element types that ctypes cannot pass; `tests/run/test_conformance.py` has their cases."""
+
+
 def attribute(proto: onnx.AttributeProto) -> Attribute:
     value = onnx.helper.get_attribute_value(proto)
     if isinstance(value, bytes):
@@ -96,10 +101,15 @@ def graph_of(model: onnx.ModelProto, inputs: Arrays, outputs: Arrays) -> Graph:
 
 
 def printed(name: str, graph: Graph, arrays: Arrays) -> Printed | None:
-    """Return the case's kernel in the layout that its rule prefers, None if there is none."""
+    """Return the case's kernel in the layout that its rule prefers, None if there is none.
+
+    A kernel with a template of its own has no steps for numpy to carry out.
+    """
     try:
         instance = match(graph.ops[0], graph, book())
     except UserError:
+        return None
+    if not instance.nests:
         return None
     inputs = [o for o in instance.operands if o.role == "input"]
     held = {o.name: arrays[o.tensor] for o in inputs}
@@ -118,8 +128,11 @@ def printed(name: str, graph: Graph, arrays: Arrays) -> Printed | None:
 def is_close(found: Array, expected: Array) -> bool:
     if expected.dtype.kind != "f":
         return np.array_equal(found, expected)
+    # What is due is rounded too, by a unit in the last place of its greatest element.
+    greatest = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
+    atol = max(1e-5, float(greatest * np.finfo(expected.dtype).eps))
     return np.allclose(
-        found.astype(np.float64), expected.astype(np.float64), 1e-3, 1e-5, equal_nan=True
+        found.astype(np.float64), expected.astype(np.float64), 1e-3, atol, equal_nan=True
     )
 
 
@@ -127,7 +140,10 @@ def test_every_case_of_onnx_gives_in_c_what_it_gives_in_numpy_and_onnx(call_in_c
     names, kernels, due = [], [], []
     for number, (name, model, inputs, outputs) in enumerate(node_cases()):
         node = model.graph.node[0]
-        if book().rules_for(node.domain, node.op_type):
+        is_plain = not any(a.HasField("t") for a in node.attribute) and not any(
+            dtype_name(a) in ENCODED for a in (*inputs.values(), *outputs.values())
+        )
+        if is_plain and book().rules_for(node.domain, node.op_type):
             graph = graph_of(model, inputs, outputs)
             kernel = printed(f"case{number}", graph, inputs)
             if kernel is not None:
