@@ -47,7 +47,7 @@ def _say(given: argparse.Namespace) -> int:
     """Print what would run."""
     from dlbuild.cli.explain import foreseen  # noqa: PLC0415 - a build does not need it
 
-    found, _ = foreseen(given)
+    found, _ = foreseen(given, with_verify_stages=False)
     lines = [
         f"{label}: {line.stage} ({line.state}{' ' if line.state == 'depends' else ': '}"
         f"{'; '.join(line.reasons)})"

@@ -36,7 +36,7 @@ def _known(ledger: Ledger) -> Pipeline:
 
 def run(given: argparse.Namespace) -> int:
     """Print it; nothing runs."""
-    found, number = foreseen(given)
+    found, number = foreseen(given, with_verify_stages=True)
     if given.json:
         rows = {label: [asdict(line) for line in lines] for label, lines in found.items()}
         print(json.dumps({"builds": number, "stages": rows}, indent=2))
@@ -45,12 +45,15 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def foreseen(given: argparse.Namespace) -> tuple[dict[str, tuple[Forecast, ...]], int]:
+def foreseen(
+    given: argparse.Namespace, *, with_verify_stages: bool
+) -> tuple[dict[str, tuple[Forecast, ...]], int]:
     """Return what would happen to each stage of each build, and how many builds there were."""
     recipe = selected(whole_recipe(given), asked_targets(given))
     out = Path(given.out)
     ledger = read_ledger(out / STATE_FOLDER / LEDGER)
     store = open_store(out / STATE_FOLDER)
     engine = Engine(KeyMaker(recipe, identify), store, ledger, out, lambda _: None)
-    found = {one.label: tuple(forecast(engine, _known(ledger), one)) for one in recipe.builds}
+    pipeline = _known(ledger) if with_verify_stages else PIPELINE
+    found = {one.label: tuple(forecast(engine, pipeline, one)) for one in recipe.builds}
     return found, ledger.number

@@ -276,7 +276,7 @@ def test_too_small_a_memory_stops_before_any_c_is_written(project: Project) -> N
     )
     done = project.run("build")
     assert done.returncode == 1
-    assert done.stderr.startswith("net@pc: error: the arena needs 6,144 B of sram, ")
+    assert done.stderr.startswith("net@pc: error: the arena needs 2,816 B of sram, ")
     assert not list(project.folder.rglob("*.c"))
 
 

@@ -12,9 +12,7 @@ def test_versions_are_those_of_the_metadata(library: str) -> None:
     assert installed(library)[0] == version(library)
 
 
-def test_the_first_folder_of_the_path_wins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_folder_of_the_path_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "NumPy-99.0.dist-info").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
     assert installed("numpy") == ("99.0", str(tmp_path))

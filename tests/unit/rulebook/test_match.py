@@ -341,10 +341,22 @@ def test_a_zero_point_known_to_be_zero_is_not_subtracted(
     assert "wz" in found.nests[0].access
 
 
-def test_a_scale_that_is_no_constant_does_not_fit(builtin: RuleBook, graph: MakeGraph) -> None:
+def test_a_scale_that_is_known_at_run_time_only_has_a_rule_of_its_own(
+    builtin: RuleBook, graph: MakeGraph
+) -> None:
     made = graph(QCONV, QUANTISED, constants=PARAMETERS[1:])
-    reason = why_not(QCONV, made, builtin).splitlines()[1]
-    assert re.search(r"conv.yaml:\d+: the input 'xs' \(xs\) must be a constant$", reason)
+    assert match(QCONV, made, builtin).rule == "conv.yaml#QLinearConv~2"
+
+
+def test_what_a_table_is_made_of_must_be_constant(builtin: RuleBook, graph: MakeGraph) -> None:
+    names = ("a", "sa", "az", "b", "sb", "bz", "sy", "yz")
+    node = Op("mul", "QLinearMul", names, ("y",), domain="com.microsoft")
+    tensors = {n: "float32" if n.startswith("s") else "int8 4" for n in (*names, "y")}
+    made = graph(node, tensors | dict.fromkeys(("az", "bz", "yz"), "int8"), constants=names[2:])
+    with pytest.raises(UserError) as caught:
+        match(node, made, builtin)
+    reason = str(caught.value).splitlines()[1]
+    assert re.search(r"elementwise_q.yaml:\d+: the input 'sa' \(sa\) must be a constant$", reason)
 
 
 def test_a_table_of_the_build_is_looked_up(builtin: RuleBook, graph: MakeGraph) -> None:
