@@ -130,7 +130,8 @@ def is_close(found: Array, expected: Array) -> bool:
         return np.array_equal(found, expected)
     # What is due is rounded too, by a unit in the last place of its greatest element.
     greatest = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
-    atol = max(1e-5, float(greatest * np.finfo(expected.dtype).eps))
+    unit = 2.0 ** (-23 if expected.dtype == np.float32 else -52)
+    atol = max(1e-5, unit * float(greatest))
     return np.allclose(
         found.astype(np.float64), expected.astype(np.float64), 1e-3, atol, equal_nan=True
     )
