@@ -168,9 +168,14 @@ TARGET = Record(
             "dma",
             Record(
                 (
-                    Key("channels", Whole(1), "Number of channels."),
+                    Key("channels", Whole(1), "Number of channels.", later=True),
                     Key("align", Quantity(SIZE), "Alignment of transfers."),
-                    Key("two_dimensional", Flag(), "Whether it copies rows with a pitch."),
+                    Key(
+                        "two_dimensional",
+                        Flag(),
+                        "Whether it copies rows with a pitch.",
+                        later=True,
+                    ),
                 )
             ),
             "The copy engine; absent = the core copies.",

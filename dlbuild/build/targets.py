@@ -12,8 +12,6 @@ from dlbuild.base.yamlsrc import (
     Node,
     Scalar,
     Table,
-    flag,
-    integer,
     items,
     read_file,
     table,
@@ -200,13 +198,8 @@ def _copied(memory: Memory, entries: Table) -> Memory:
 
 
 def _dma(entries: Table, base: Dma) -> Dma:
-    if "channels" in entries:
-        base = replace(base, channels=integer(entries["channels"], "channels", 1))
     if "align" in entries:
         base = replace(base, align_bytes=whole(word(entries["align"], "align"), SIZE))
-    if "two_dimensional" in entries:
-        is_flat = flag(entries["two_dimensional"], "two_dimensional")
-        base = replace(base, two_dimensional=is_flat)
     return base
 
 

@@ -124,11 +124,7 @@ def _copy(memory: Memory) -> Plain:
 def _dma(dma: Dma | None) -> Plain:
     if dma is None:
         return None
-    return {
-        "channels": dma.channels,
-        "align": _size(dma.align_bytes),
-        "two_dimensional": dma.two_dimensional,
-    }
+    return {"align": _size(dma.align_bytes)}
 
 
 def _options(options: Options) -> dict[str, Plain]:

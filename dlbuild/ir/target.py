@@ -23,11 +23,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Dma:
-    """A copy engine. channels: copies that it runs at a time."""
+    """A copy engine, and the alignment of what it copies."""
 
-    channels: int = 1
     align_bytes: int = 1
-    two_dimensional: bool = True
 
 
 @dataclass(frozen=True, slots=True)
