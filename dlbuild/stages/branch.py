@@ -13,6 +13,8 @@ The ideas are those published with MiniMalloc (Moffitt, ISMM 2023), and one more
   choice helps;
 - left behind: a life that could lie below the one placed last, but was not chosen before it, can
   only come to lie on top of one that is still to be placed. The lowest such top is its offset.
+
+A life that may share bytes with a lower one begins its distance above it, not at its end.
 """
 
 from collections.abc import Generator
@@ -57,7 +59,8 @@ def fit(problem: Problem, capacity: int, nodes: int) -> tuple[tuple[Bytes, ...] 
     used, share = 0, max(FIRST_SHARE * len(problem.lives), 1)
     while used < nodes:
         for rank in orders:
-            search = _Search(problem, capacity, sections, rank, min(share, nodes - used))
+            fair = _lower_first(problem, rank)
+            search = _Search(problem, capacity, sections, fair, min(share, nodes - used))
             found = search.run()
             used += search.used
             if search.is_finished:
@@ -68,13 +71,24 @@ def fit(problem: Problem, capacity: int, nodes: int) -> tuple[tuple[Bytes, ...] 
     raise OutOfNodesError
 
 
+def _lower_first(problem: Problem, rank: Ints) -> Ints:
+    """Return the order with the lower first of two lives that may have the same offset."""
+    rank = rank.copy()
+    pairs = [pair for pair, distance in problem.distances.items() if distance <= 0]
+    for _ in pairs:
+        for lower, upper in pairs:
+            if rank[lower] > rank[upper]:
+                rank[lower], rank[upper] = rank[upper], rank[lower]
+    return rank
+
+
 @dataclass(frozen=True, slots=True)
 class _Node:
     """What is known when some lives are placed.
 
     waiting: numbers of the lives of this part still to be placed, by first section.
     lowest: for every life, the offset that those placed before it allow.
-    left: for every section, the bytes still to be placed.
+    left: for every section, the bytes still to be placed, less what pairs of them may share.
     floor, floor_rank: offset and rank of the life placed last.
     """
 
@@ -131,16 +145,36 @@ class _Search:
         self.highest = np.where(is_given, self.given, capacity - self.size)
         self.offsets = np.zeros(len(lives), dtype=np.int64)
         self.begins = np.full(len(lives), capacity, dtype=np.int64)  # scratch of _is_too_full
+        # gap[a, b]: how far above the beginning of `a` the life `b` may begin, if `a` is lower.
+        self.gap = np.broadcast_to(self.size[:, None], (len(lives), len(lives))).copy()
+        self.shared = np.zeros(self.gap.shape, dtype=np.int64)
+        for (lower, upper), distance in problem.distances.items():
+            self.gap[lower, upper] = distance
+            share = min(self.size[lower] - distance, self.size[upper])
+            self.shared[lower, upper] = self.shared[upper, lower] = share
+        self.least_gap = self.gap.min(axis=1, initial=FAR)
 
     def run(self) -> tuple[Bytes, ...] | None:
         waiting = np.argsort(self.first, kind="stable")
-        root = _Node(waiting, self.given.copy(), self.sections.totals(self.size), 0, -1)
+        root = _Node(waiting, self.given.copy(), self._totals(), 0, -1)
         try:
             is_found = outcome(self._parts(root))
         except OutOfNodesError:
             return None
         self.is_finished = True
         return tuple(Bytes(int(at)) for at in self.offsets) if is_found else None
+
+    def _totals(self) -> Ints:
+        """Return what each section has to hold."""
+        left = self.sections.totals(self.size)
+        for one, other in zip(*np.nonzero(np.triu(self.shared)), strict=True):
+            left[self._both(one, other)] -= self.shared[one, other]
+        return left
+
+    def _both(self, one: int, other: int) -> slice:
+        """Return the sections in which two lives are."""
+        first = max(self.first[one], self.first[other])
+        return slice(first, max(first, min(self.last[one], self.last[other])))
 
     def _parts(self, node: _Node) -> Outcome:
         """Solve each set that does not meet the others in time, the fewest lives first."""
@@ -164,7 +198,7 @@ class _Search:
         size, rank, lowest = self.size[waiting], self.rank[waiting], node.lowest[waiting]
         end = lowest + size
         is_behind = (lowest < node.floor) | ((lowest == node.floor) & (rank < node.floor_rank))
-        at = self._earliest(node, is_behind, lowest, end)
+        at = self._earliest(node, is_behind, lowest)
         if (at > self.highest[waiting]).any() or self._is_too_full(node, at):
             return False
         places = np.flatnonzero(~is_behind & (lowest < end.min()))
@@ -178,15 +212,16 @@ class _Search:
                 return False
         return False
 
-    def _earliest(self, node: _Node, is_behind: Truths, lowest: Ints, end: Ints) -> Ints:
+    def _earliest(self, node: _Node, is_behind: Truths, lowest: Ints) -> Ints:
         """Return where each waiting life can begin at the earliest."""
         if not is_behind.any():
             return lowest
         waiting, at = node.waiting, lowest.copy()
-        tops = np.where(is_behind, FAR, end)
-        # One left behind lies on another, so it ends above the lowest top by its own size.
-        tops = np.where(is_behind, tops.min() + self.size[waiting], tops)
+        # One left behind lies on another, so it begins at the lowest top.
+        lowest_top = np.where(is_behind, FAR, lowest + self.least_gap[waiting]).min()
+        begins = np.where(is_behind, lowest_top, lowest)
         behind = waiting[is_behind]
+        tops = begins + self.gap[waiting, behind[:, None]]
         under = np.where(self.meets[behind[:, None], waiting], tops, FAR)
         at[is_behind] = self._aligned(under.min(axis=1), behind)
         return at
@@ -205,8 +240,11 @@ class _Search:
         size = self.size[number]
         above = waiting[self.meets[number, waiting]]
         lowest, left = node.lowest.copy(), node.left.copy()
-        lowest[above] = np.maximum(lowest[above], self._aligned(offset + size, above))
+        on_top = self._aligned(offset + self.gap[number, above], above)
+        lowest[above] = np.maximum(lowest[above], on_top)
         left[self.first[number] : self.last[number]] -= size
+        for other in waiting[self.shared[number, waiting] > 0]:
+            left[self._both(number, other)] += self.shared[number, other]
         rest = _Node(waiting, lowest, left, offset, int(self.rank[number]))
         return rest, not len(above)
 

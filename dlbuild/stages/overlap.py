@@ -1,36 +1,29 @@
 """Placement where a life may lie on part of another: a strip writes over what it has read.
 
 First fit over orders of falling size, the sizes shaken a little each time; candidates are the ends
-of what is placed, the cap, and the least distances. Counted tries and a fixed seed: the same
-problem has the same solution everywhere.
+of what is placed, the cap, and the least distances. What that leaves above the bound, branch and
+bound lowers. Counted tries and a fixed seed: the same problem has the same solution everywhere.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from dlbuild.stages.place import Solution, place
+from dlbuild.stages.place import Solution, lowered, place
 from dlbuild.stages.problem import Bytes, Live, Problem, aligned
 
-TRIES = 400
+TRIES = 40
+NODES = 6_000
+"""Nodes of the branch and bound."""
 LEAST_SHAKE = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """The life `upper` may share bytes with `lower` if it begins so far above its beginning."""
-
-    upper: str
-    lower: str
-    distance_bytes: int
-
-
-def place_overlapping(problem: Problem, apart: Sequence[Apart]) -> Solution:
+def place_overlapping(problem: Problem) -> Solution:
     """Return the lowest placement found."""
-    if not apart:
+    if not problem.apart:
         return place(problem)
-    bound = _bound(problem, apart)
-    search = _Search(problem, {(a.upper, a.lower): a.distance_bytes for a in apart})
+    bound = problem.bound_bytes
+    search = _Search(problem, {(a.upper, a.lower): a.distance_bytes for a in problem.apart})
     random = Random(1)  # noqa: S311 - a search, not a secret
     best: tuple[Bytes, ...] = ()
     height = 0
@@ -43,21 +36,8 @@ def place_overlapping(problem: Problem, apart: Sequence[Apart]) -> Solution:
             best, height = offsets, found
         if height <= bound:
             break
-    return Solution(best, Bytes(height), Bytes(bound), "first fit with overlaps")
-
-
-def _bound(problem: Problem, apart: Sequence[Apart]) -> int:
-    """Return a height that none is below: at each step all sizes less all that pairs may share."""
-    bound = max((life.size_bytes for life in problem.lives), default=0)
-    for step in sorted({life.first_step for life in problem.lives}):
-        live = {v.name: v for v in problem.lives if v.first_step <= step < v.last_step}
-        shared = sum(
-            min(live[a.lower].size_bytes - a.distance_bytes, live[a.upper].size_bytes)
-            for a in apart
-            if a.upper in live and a.lower in live
-        )
-        bound = max(bound, sum(life.size_bytes for life in live.values()) - shared)
-    return bound
+    found_first = Solution(best, Bytes(height), bound, "first fit with overlaps")
+    return lowered(found_first, problem, NODES, 0)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def place(problem: Problem, effort: float = 1.0, enough_bytes: int = 0) -> Solut
     best = _better(best, problem, offsets, "hill climb")
     if best.height_bytes <= max(best.bound_bytes, enough_bytes):
         return best
-    return _lowered(best, problem, int(effort * NODES), enough_bytes)
+    return lowered(best, problem, int(effort * NODES), enough_bytes)
 
 
 def _best_greedy(problem: Problem) -> tuple[Solution, Order]:
@@ -91,10 +91,10 @@ def _better(best: Solution, problem: Problem, offsets: tuple[Bytes, ...], solver
     return found if found.height_bytes < best.height_bytes else best
 
 
-def _lowered(best: Solution, problem: Problem, nodes: int, enough: int) -> Solution:
+def lowered(best: Solution, problem: Problem, nodes: int, enough: int) -> Solution:
     """Lower `best` by branch and bound: what is wanted first, then halves of what is left."""
     used = [number for number, life in enumerate(problem.lives) if life.size_bytes]
-    dense = Problem(tuple(problem.lives[number] for number in used))
+    dense = Problem(tuple(problem.lives[number] for number in used), problem.apart)
     low = capacity = max(best.bound_bytes, enough)
     share = nodes // 2
     while nodes > 0 and low < best.height_bytes:

@@ -1,6 +1,6 @@
 """The placement problem: lives to be given offsets, and the height that none can beat."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NewType
@@ -28,11 +28,21 @@ class Live:
         return self.first_step < other.last_step and other.first_step < self.last_step
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """The life `upper` may share bytes with `lower` if it begins so far above its beginning."""
+
+    upper: str
+    lower: str
+    distance_bytes: int
+
+
 @dataclass(frozen=True)
 class Problem:
-    """Lives that share one memory."""
+    """Lives that share one memory. apart: those that may lie on part of another."""
 
     lives: tuple[Live, ...]
+    apart: tuple[Apart, ...] = ()
 
     @cached_property
     def meetings(self) -> tuple[int, ...]:
@@ -46,9 +56,30 @@ class Problem:
         return tuple(masks)
 
     @cached_property
+    def distances(self) -> Mapping[tuple[int, int], int]:
+        """For a lower and an upper life, by their numbers, the least distance of their offsets."""
+        number = {life.name: n for n, life in enumerate(self.lives)}
+        return {
+            (number[a.lower], number[a.upper]): a.distance_bytes
+            for a in self.apart
+            if a.lower in number and a.upper in number
+        }
+
+    @cached_property
     def bound_bytes(self) -> Bytes:
         """The height that no placement can be below."""
-        return lower_bound(self.lives)
+        if not self.apart:
+            return lower_bound(self.lives)
+        bound: int = max((life.size_bytes for life in self.lives), default=0)
+        for step in sorted({life.first_step for life in self.lives}):
+            live = {v.name: v for v in live_at(self.lives, step)}
+            shared = sum(
+                min(live[a.lower].size_bytes - a.distance_bytes, live[a.upper].size_bytes)
+                for a in self.apart
+                if a.upper in live and a.lower in live
+            )
+            bound = max(bound, sum(life.size_bytes for life in live.values()) - shared)
+        return Bytes(bound)
 
     def height_bytes(self, offsets: Sequence[int]) -> Bytes:
         """Return the end of the highest life."""

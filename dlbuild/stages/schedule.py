@@ -89,8 +89,9 @@ def _in_order(
     blocks = [together.ringed(_buffers(graph, block, lives, memory)) for block in sharing.blocks]
     blocks += [(buffer,) for buffer in together.sums(memory)]
     resident = [buffers for buffers in blocks if buffers[0].memory != CALLER]
-    problem = Problem(tuple(_life(buffers, _kept(graph, options)) for buffers in resident))
-    solution = place_overlapping(problem, together.apart(resident))
+    resident_lives = tuple(_life(b, _kept(graph, options)) for b in resident)
+    problem = Problem(resident_lives, together.apart(resident))
+    solution = place_overlapping(problem)
     offsets = zip(problem.lives, solution.offsets, strict=True)
     start = {life.name: offset for life, offset in offsets}
     placed = [_moved(buffer, start) for buffers in blocks for buffer in buffers]

@@ -7,7 +7,7 @@ from functools import cached_property
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.plans import Buffer, Ring, TilePlan
 from dlbuild.ir.target import Memory
-from dlbuild.stages.overlap import Apart
+from dlbuild.stages.problem import Apart
 from dlbuild.stages.sharing import RowWise
 
 
