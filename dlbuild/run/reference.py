@@ -2,8 +2,9 @@
 
 ONNX Runtime if it is installed and takes the model, else onnx's own evaluator, else nobody. What
 they cannot say (all of a model with a custom operator, or a tensor that only dlbuild's graph has)
-is computed with numpy from the rules' steps. Where the evaluator speaks, the rules' steps are
-checked against it, operator by operator, each given the evaluator's inputs.
+is computed with numpy from the rules' steps, or, of an operator without steps, by one of the two
+that runs it alone. Where the evaluator speaks, the rules' steps are checked against it, operator by
+operator, each given the evaluator's inputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,10 @@ from dlbuild.ir.weights import Array
 from dlbuild.rulebook.interpret import interpret
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.match import Wish, match
-from dlbuild.run.reference_oracles import Answer, ask_evaluator, ask_runtime
+from dlbuild.run.reference_oracles import Answer, ask_alone, ask_evaluator, ask_runtime
 from dlbuild.run.samples import Sample
 from dlbuild.run.verify_compare import Limit, Tolerance, compare, limit_for
+from dlbuild.stages.annotate import to_onnx
 
 Values = Mapping[str, Array]
 
@@ -27,6 +29,7 @@ Values = Mapping[str, Array]
 class Reference:
     """Who answered, and for each sample the tensors that were wanted, in the model's order.
 
+    A tensor is missing from all runs if its operator has no steps and nobody else runs it.
     notes: sentences for the user about who did not answer, and what was checked.
     """
 
@@ -49,7 +52,8 @@ def reference(model: Model, samples: Sequence[Sample], wanted: Sequence[str]) ->
     """Return the value of each tensor of `wanted` for each sample.
 
     Raises:
-        UserError: a rule's steps and the evaluator disagree, or an output has another shape.
+        UserError: a rule's steps and the evaluator disagree, an output has another shape, or
+            nobody knows an output.
     """
     notes: list[str] = []
     everything = [name for op in model.graph.ops for name in op.outputs if name]
@@ -90,9 +94,26 @@ def _completed(  # noqa: PLR0913, PLR0917 - one call, split from its caller for 
         known = {name: run[name] for name in wanted if _fits(model.graph, name, run)}
         values = {**model.weights, **sample.inputs, **known}
         for op in _needed(model.graph, wanted, values):
-            values |= computed(op, model, values)
-        complete.append({name: values[name] for name in wanted})
+            if all(name in values for name in op.inputs if name):
+                values |= computed(op, model, values)
+        complete.append({name: values[name] for name in wanted if name in values})
+        _require_outputs(model.graph, wanted, values)
     return Reference(source, tuple(complete), tuple(dict.fromkeys(notes)))
+
+
+def _require_outputs(graph: Graph, wanted: Sequence[str], values: Values) -> None:
+    for name in graph.outputs:
+        if name in wanted and name not in values:
+            unknown = next(op for op in _needed(graph, [name], values) if not _is_known(op, values))
+            raise UserError(
+                f"nothing knows what operator '{unknown.name}' ({unknown.kind}) computes",
+                why="its rule has no steps that numpy could carry out",
+                fix="install onnxruntime: pip install 'dlbuild[ort]', or give expected outputs",
+            )
+
+
+def _is_known(op: Op, values: Values) -> bool:
+    return any(name in values for name in op.outputs)
 
 
 def _fits(graph: Graph, name: str, run: Values) -> bool:
@@ -112,20 +133,30 @@ def _needed(graph: Graph, wanted: Sequence[str], known: Values) -> list[Op]:
 
 
 def computed(op: Op, model: Model, values: Values) -> dict[str, Array]:
-    """Return an operator's outputs by the steps of its rule, with the ONNX rounding."""
+    """Return an operator's outputs by the steps of its rule, with the ONNX rounding.
+
+    Without steps an oracle runs the operator alone; nothing is returned if none does.
+    """
     instance = match(op, model.graph, model.book, Wish())
-    tensor_of = {operand.name: operand.tensor for operand in instance.operands}
     if not instance.nests:
-        raise UserError(
-            f"operator '{op.name}' ({op.kind}) has no steps that numpy could carry out",
-            fix="install onnxruntime: pip install 'dlbuild[ort]'",
-        )
+        return ask_alone(to_onnx(_alone(op, model.graph), model.weights), values)
+    tensor_of = {operand.name: operand.tensor for operand in instance.operands}
     inputs = {
         operand.name: values[operand.tensor]
         for operand in instance.operands
         if operand.role == "input" and operand.tensor in values
     }
     return {tensor_of[name]: array for name, array in interpret(instance, inputs).items()}
+
+
+def _alone(op: Op, graph: Graph) -> Graph:
+    """Return the graph of one operator."""
+    reads = [name for name in dict.fromkeys(op.inputs) if name]
+    constants = tuple(name for name in reads if name in graph.constants)
+    inputs = tuple(name for name in reads if name not in constants)
+    outputs = tuple(name for name in op.outputs if name)
+    tensors = tuple(graph.tensor[name] for name in (*reads, *outputs))
+    return Graph(op.name, inputs, outputs, tensors, (op,), constants)
 
 
 def _check(model: Model, samples: Sequence[Sample], runs: Sequence[Values]) -> str:

@@ -1,8 +1,10 @@
 """The two programs that may know what a model computes: ONNX Runtime and onnx's evaluator."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,10 +44,7 @@ def ask_runtime(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -> 
     except ImportError:
         return Answer("ONNX Runtime", notes=("ONNX Runtime is not installed",))
     source = f"ONNX Runtime {onnxruntime.__version__}"
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # its refusals come as exceptions
+    options = _options(onnxruntime)
     try:
         model, names = _with_outputs(file, wanted)
         session = onnxruntime.InferenceSession(
@@ -55,7 +54,8 @@ def ask_runtime(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -> 
         runs = []
         for values in inputs:
             feeds = {name: np.ascontiguousarray(v) for name, v in values.items() if name in has}
-            runs.append(dict(zip(names, session.run(names, feeds), strict=True)))
+            answers = map(_numbers, session.run(names, feeds))
+            runs.append(dict(zip(names, answers, strict=True)))
     except Exception as fault:  # noqa: BLE001 - whatever it refuses, the next oracle is asked
         return Answer(source, notes=(f"{source} does not run the model: {_first_line(fault)}",))
     return Answer(source, tuple(runs))
@@ -74,6 +74,38 @@ def ask_evaluator(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -
         except Exception as fault:  # noqa: BLE001 - whatever it refuses, the rules' steps remain
             reason = reason or _first_line(fault)
     return Answer(source, notes=(f"the {source} does not run it: {reason}",))
+
+
+def ask_alone(model: "onnx.ModelProto", values: Values) -> dict[str, Array]:
+    """Ask both for what a model of one operator computes; empty if neither runs it."""
+    names = [entry.name for entry in model.graph.output]
+    feeds = {entry.name: np.ascontiguousarray(values[entry.name]) for entry in model.graph.input}
+    with suppress(Exception):  # whatever it refuses, the next is asked
+        import onnxruntime  # noqa: PLC0415 - optional
+
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), _options(onnxruntime), providers=["CPUExecutionProvider"]
+        )
+        return dict(zip(names, session.run(names, feeds), strict=True))
+    with suppress(Exception):  # whatever it refuses, nobody knows
+        return dict(_evaluated(model, names, [feeds])[0])
+    return {}
+
+
+def _options(onnxruntime: ModuleType) -> object:
+    """Return the options that let ONNX Runtime compute as the model says, the same each time."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # its refusals come as exceptions
+    return options
+
+
+def _numbers(answer: Array | list[dict[str, float]]) -> Array:
+    """Return an output's numbers; of one map for each row its values, in the map's order."""
+    if isinstance(answer, list):
+        return np.array([[*row.values()] for row in answer], np.float32)
+    return answer
 
 
 def _versions(file: Path) -> tuple[int, int]:

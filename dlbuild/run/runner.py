@@ -113,10 +113,10 @@ def model_program(built: Built, *, is_linked: bool = False, is_honest: bool = Fa
     return _render(built, "runner/run.c.j2", context, "h" if is_linked else "c")
 
 
-def layer_program(built: Built) -> str:
-    """Return the text of the program that runs each step alone."""
+def layer_program(built: Built, steps: Sequence[Step]) -> str:
+    """Return the text of the program that runs each of some steps alone."""
     calls = functions(built.model, built.schedule, built.places, built.tiles).calls
-    steps = [
+    alone = [
         _LayerStep(
             number=step.number,
             kernel=step.kernel,
@@ -124,10 +124,10 @@ def layer_program(built: Built) -> str:
             writes=tuple(_place(built, name) for name in writes_of(built, step)),
             call=f"{calls[step.number].function}({', '.join(calls[step.number].arguments)});",
         )
-        for step in code_steps(built)
+        for step in steps
     ]
     variables = [_variable(port, "") for port in built.model.face.ports]
-    return _render(built, "runner/layers.c.j2", {"ports": variables, "steps": steps})
+    return _render(built, "runner/layers.c.j2", {"ports": variables, "steps": alone})
 
 
 def code_steps(built: Built) -> tuple[Step, ...]:
@@ -176,26 +176,26 @@ def _counts(*numbers: int) -> bytes:
 
 
 def run_layers(
-    built: Built, program: Runnable, samples: Sequence[Values]
+    built: Built, program: Runnable, steps: Sequence[Step], samples: Sequence[Values]
 ) -> dict[int, tuple[Values, ...]]:
     """Return what each step writes for each sample, given the values of what it reads.
 
     Args:
         built: the model.
-        program: compiled from `layer_program`.
+        program: compiled from `layer_program` of the same steps.
+        steps: what it runs.
         samples: a value for each activation that any step reads.
     """
     sent = [_counts(len(samples))]
     sent += [
         memory_bytes(built, name, values[name])
-        for step in code_steps(built)
+        for step in steps
         for values in samples
         for name in reads_of(built, step)
     ]
     reader = _Reader(built, program.run(b"".join(sent)))
     return {
-        step.number: tuple(reader.take(writes_of(built, step)) for _ in samples)
-        for step in code_steps(built)
+        step.number: tuple(reader.take(writes_of(built, step)) for _ in samples) for step in steps
     }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dlbuild.ir.plans import Step
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
 from dlbuild.run.reference import Model, Reference, reference
@@ -103,6 +104,8 @@ def verify(
         runs = _runs(built, samples, maker, checks.n_runs, work)
         layers = _layers(built, answer, maker, work) if checks.layers else {}
     notes = [maker.note, *(answer.notes if answer else ())]
+    if checks.layers and answer is not None:
+        notes += _unknown(built, answer)
     return Verdict(
         model=built.name,
         target=built.target.name,
@@ -154,12 +157,32 @@ def _runs(
 def _layers(
     built: Built, answer: Reference | None, maker: Maker, work: Path
 ) -> dict[int, tuple[Values, ...]]:
-    if answer is None:  # no kernel reads or writes anything
+    steps = [] if answer is None else _known_steps(built, answer)
+    if answer is None or not steps:
         return {}
     tables = built.folder / f"{built.name}_weights.c"
     ports = built.ports(is_honest=not built.target.runner)
-    program = maker.program(layer_program(built), "layers", [tables, *ports], work)
-    return run_layers(built, program, answer.runs)
+    program = maker.program(layer_program(built, steps), "layers", [tables, *ports], work)
+    return run_layers(built, program, steps, answer.runs)
+
+
+def _known_steps(built: Built, answer: Reference) -> list[Step]:
+    """Return the steps of which the reference knows what they read, and something they write."""
+    return [
+        step
+        for step in code_steps(built)
+        if all(name in run for run in answer.runs for name in reads_of(built, step))
+        and any(name in run for run in answer.runs for name in writes_of(built, step))
+    ]
+
+
+def _unknown(built: Built, answer: Reference) -> list[str]:
+    """Say which kernels are compared as part of the whole alone."""
+    known = {step.number for step in _known_steps(built, answer)}
+    names = [step.kernel for step in code_steps(built) if step.number not in known]
+    if not names:
+        return []
+    return [f"not compared alone, because nobody else computes what they do: {', '.join(names)}"]
 
 
 def _are_equal(runs: Sequence[Values]) -> bool:
@@ -202,6 +225,8 @@ def _layer_comparisons(
         for name in writes_of(built, step) if step.number in layers else ():
             tensor = built.graph.tensor[name]
             assert answer is not None, "layers are run on a reference's inputs"
+            if any(name not in run for run in answer.runs):
+                continue
             pairs = [
                 (ours[name], np.asarray(theirs[name]))
                 for ours, theirs in zip(layers[step.number], answer.runs, strict=True)

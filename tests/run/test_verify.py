@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
@@ -146,6 +149,83 @@ def test_an_operator_that_no_other_program_knows_is_computed_by_its_rule(tmp_pat
         "expected outputs of the samples, else the steps of the rules (numpy)"
     )
     assert verdict.passed
+
+
+def of_file(file: Path, folder: Path) -> Case:
+    """Build a model file whose shapes are fixed into a folder, with seeded samples."""
+    book, options = load_rules([builtin_folder()]), Options()
+    parsed = parse(file, {}, book, "net")
+    graph = parsed.graph
+    kernels = profile(graph, book, HOST, options)
+    tiles = tile(graph, kernels, HOST, options)
+    plan = schedule(graph, kernels, tiles, HOST, options)
+    for path, text in render(graph, kernels, tiles, plan, book, HOST, options, "net").items():
+        (folder / path).write_text(text, encoding="ascii")
+    for path, content in tables(graph, parsed.weights, kernels, book, HOST, options, "net").items():
+        (folder / path).write_bytes(content)
+    built = Built("net", graph, kernels, plan, book, HOST, options, folder)
+    return Case(built, parsed.weights, file, samples_of(None, graph))
+
+
+def saved(folder: Path, node: NodeProto, constants: Mapping[str, Array]) -> Path:
+    """Write a model of one operator that reads x of [3, 1, 4] or [3, 4] and writes y."""
+    shape = [3, 1, 4] if node.op_type == "LSTM" else [3, 4]
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "net.onnx")
+    return folder / "net.onnx"
+
+
+@pytest.mark.parametrize("has_runtime", [True, False])
+def test_a_kernel_without_steps_is_run_alone_by_who_knows_its_operator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_runtime: bool
+) -> None:
+    """Its other results have no names in the file, so nobody was asked for them."""
+    if not has_runtime:
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)  # importing it fails
+    rng = np.random.default_rng(1)
+    weights = {"w": (1, 20, 4), "r": (1, 20, 5)}
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["", "", "y"], "cell", hidden_size=5)
+    constants = {n: rng.normal(0, 0.5, s).astype(np.float32) for n, s in weights.items()}
+    verdict = of_file(saved(tmp_path, node, constants), tmp_path).verdict()
+    assert verdict.passed
+    names = [f"y_state_{number}" for number in (0, 1)]
+    assert [c.tensor for c in verdict.layers] == [*names, "y"]
+    assert not any("alone" in note for note in verdict.notes)
+
+
+def test_a_kernel_that_nobody_else_computes_is_named(tmp_path: Path) -> None:
+    node = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["x"],
+        ["y"],
+        "trees",
+        domain="ai.onnx.ml",
+        n_targets=2,
+        post_transform="SOFTMAX",
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_values=[0.25, 0.0, 0.0],
+        target_treeids=[0, 0],
+        target_nodeids=[1, 2],
+        target_ids=[0, 1],
+        target_weights=[0.5, 1.5],
+        nodes_treeids=[0] * 3,
+        nodes_nodeids=[0, 1, 2],
+        nodes_featureids=[1, 0, 0],
+        nodes_truenodeids=[1, 0, 0],
+        nodes_falsenodeids=[2, 0, 0],
+    )
+    verdict = of_file(saved(tmp_path, node, {}), tmp_path).verdict()
+    assert verdict.passed
+    assert "not compared alone, because nobody else computes what they do: treesum1, softmax2" in (
+        verdict.notes
+    )
 
 
 def test_a_wrong_number_shows_in_its_kernel_alone(digits: Callable[..., Case]) -> None:

@@ -112,7 +112,9 @@ def feature_extractor(writer: Writer) -> None:
 
 def linear_regressor(writer: Writer) -> None:
     """Compute a sum of weighed columns for each target."""
-    scores = linear(writer, max(writer.node.integer("targets", 1), 1))
+    count = max(writer.node.integer("targets", 1), 1)
+    scores = linear(writer, count)
+    note_single(writer, count)
     transform(writer, scores, writer.node.outputs[0])
 
 
@@ -149,7 +151,17 @@ def tree_regressor(writer: Writer) -> None:
     """Add up what the leaves say of each target."""
     count = max(writer.node.integer("n_targets", 1), 1)
     scores = with_base(writer, tree_sums(writer.draft, writer.node, writer.made, "target", count))
+    note_single(writer, count)
     transform(writer, scores, writer.node.outputs[0])
+
+
+def note_single(writer: Writer, count: int) -> None:
+    """Say where ONNX Runtime does not do what ONNX says."""
+    if count == 1 and writer.node.text("post_transform", "NONE") == "LOGISTIC":
+        writer.draft.notes.append(
+            f"node '{writer.node.label}' passes its one target through LOGISTIC, as ONNX says;"
+            " ONNX Runtime leaves it as it is"
+        )
 
 
 def tree_classifier(writer: Writer) -> None:
