@@ -1,6 +1,7 @@
 """Measure how well memory is used, and check it against what is asked for.
 
     python bench/memory.py placement [--data DIR] [--only GLOB] [--effort N]
+    python bench/memory.py strips [--corpus DIR] [--only GLOB] [--input GLOB] [--no-count]
 
 Each subcommand is a module of this folder with `add_arguments(parser)` and `run(arguments)`,
 which prints its table and yields (name of a check, whether it passed).
@@ -11,8 +12,9 @@ import argparse
 import sys
 
 import memory_placement
+import memory_strips
 
-SUBCOMMANDS = {"placement": memory_placement}
+SUBCOMMANDS = {"placement": memory_placement, "strips": memory_strips}
 
 
 def main() -> int:

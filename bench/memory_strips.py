@@ -1,23 +1,22 @@
 """Arena of networks computed in strips, and whether the C computes the same in it.
 
-    python bench/memory_strips.py [--only GLOB] [--corpus DIR] [--no-count]
+For each network of `strip_models.py` (and the trained ones of the corpus, if it is there), integers
+with one rounding, an interface in rows of pixels (NHWC) and, where it differs, of planes (NCHW):
 
-For each network of `strip_models.py` (and the trained ones of DIR, if given), integers with one
-rounding, an interface in rows of pixels (NHWC) and, where it differs, of planes (NCHW):
-
-- the arena layer by layer and in strips, as the size of the array in the C, with the static
-  counters of rows; KB = 1000 B;
-- whether outputs are equal to the bit to the run layer by layer, three inputs twice each over an
+- the arena layer by layer and in strips, as the size of the array in the C, which also holds the
+  counters of rows where these outlive a call; KB = 1000 B;
+- whether outputs are equal to the bit to the run layer by layer, three inputs (one for networks of
+  more than 30 million multiplications) twice each over an
   arena filled with other bytes, under the sanitizers for addresses and undefined behaviour;
+- whether the arena is all that is touched: canaries before and behind it, and a page that may not
+  be touched, behind it in one run and before it in the next;
 - instructions of a run in strips over those of a run layer by layer (callgrind, -O2, kernels out
-  of line).
-
-Ends with `N passed, M failed`; the exit status is 1 if M > 0.
+  of line), for networks of up to 30 million multiplications.
 """
 
 import argparse
+import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +34,7 @@ from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.load import load_rules
 from dlbuild.run.callgrind import instructions
+from dlbuild.run.guard import guarded_program
 from dlbuild.run.runner import Built, Values, model_program, run_input, run_model
 from dlbuild.run.runner_program import Compiler, Program, compile_program
 from dlbuild.stages.audit import audit
@@ -60,12 +60,15 @@ LIMITS: dict[str, tuple[float, float]] = {
 """KB that the arena may have with `input: arena` and with `input: streamed`."""
 
 TRAINED = ("mlperf_vww_mobilenetv1_int8", "mlperf_ic_resnet8_int8", "mlperf_kws_dscnn_int8")
+LARGE = 30_000_000
+"""Multiplications of a network above which one sample is run, and instructions are not counted."""
+
 OVERHEAD = 1.05
 """Instructions in strips over those layer by layer, at most."""
 
 COLUMNS = (
-    *("model", "rows of", "input", "layers B", "strips B", "counters B"),
-    *("limit B", "equal", "instructions"),
+    *("model", "rows of", "input", "layers B", "strips B"),
+    *("limit B", "equal", "guarded", "instructions"),
 )
 
 
@@ -80,30 +83,37 @@ class Case:
     limit: float | None = None
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default="*", help="names of networks")
-    parser.add_argument("--corpus", type=Path, help="folder of trained models")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the subcommand takes."""
+    parser.add_argument("--only", default="*", metavar="GLOB", help="names of networks")
+    parser.add_argument("--input", default="*", metavar="GLOB", help="interface modes")
     parser.add_argument("--no-count", action="store_true", help="do not count instructions")
-    asked = parser.parse_args(arguments)
-    failed = passed = 0
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        default=Path(os.environ.get("DLBUILD_CORPUS", "../shared"), "models"),
+        help="folder of trained models (default: $DLBUILD_CORPUS/models)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
+    """Print a table and yield each case's name and whether it passed."""
     print("  ".join(COLUMNS))
     with tempfile.TemporaryDirectory(prefix="dlbuild-strips-") as folder:
         work = Path(folder)
         layered: dict[tuple[str, bool], Layered] = {}
-        for case in cases(work, asked.corpus, asked.only):
+        for case in cases(work, arguments.corpus, arguments.only):
+            if not fnmatch(case.input, arguments.input):
+                continue
             key = (case.name, case.is_nhwc)
             if key not in layered:
-                layered[key] = layer_by_layer(case, work, is_counted=not asked.no_count)
+                layered[key] = layer_by_layer(case, work, is_counted=not arguments.no_count)
             cells, faults = measure(case, layered[key], work)
             print("  ".join([*cells, *faults]), flush=True)
-            passed, failed = passed + (not faults), failed + bool(faults)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+            yield f"{case.name}, {cells[1]}, input: {case.input}", not faults
 
 
-def cases(work: Path, corpus: Path | None, only: str) -> Iterator[Case]:
+def cases(work: Path, corpus: Path, only: str) -> Iterator[Case]:
     """Yield the rows of the table."""
     for name, net in NETS.items():
         if not fnmatch(name, only):
@@ -115,8 +125,8 @@ def cases(work: Path, corpus: Path | None, only: str) -> Iterator[Case]:
         yield Case(name, file, "streamed", is_nhwc=True, limit=streamed)
         yield Case(name, file, "caller", is_nhwc=True)
         yield Case(name, file, "arena", is_nhwc=False)
-    for name in TRAINED if corpus else ():
-        if corpus and fnmatch(name, only):
+    for name in TRAINED:
+        if fnmatch(name, only) and (corpus / name).is_dir():
             for mode in ("arena", "streamed", "caller"):
                 # Their own inputs are in rows of pixels, with a Transpose behind.
                 yield Case(name, corpus / name / "model.onnx", mode, is_nhwc=False)
@@ -154,52 +164,64 @@ def layer_by_layer(case: Case, work: Path, *, is_counted: bool) -> Layered:
     built = build(plain, options_of(plain, "speed"), work / f"{case.name}-{case.is_nhwc}-layers")
     tensor = built.graph.tensor[built.graph.inputs[0]]
     random = np.random.default_rng(1)
+    macs = sum(kernel.macs for kernel in built.profile.kernels)
+    is_large = macs > LARGE
     samples = [
         {tensor.name: random.integers(-128, 128, tensor.shape).astype(tensor.dtype)}
-        for _ in range(N_SAMPLES)
+        for _ in range(1 if is_large else N_SAMPLES)
     ]
     program = compiled(built, "run", ("-O2",))
     outputs = run_model(built, program, samples, N_RUNS)
-    count = counted(built, samples[:1]) if is_counted else 0
+    count = counted(built, samples[:1]) if is_counted and not is_large else 0
     return Layered(built.schedule.memories[0].height_bytes, samples, outputs, count)
 
 
 def measure(case: Case, layered: Layered, work: Path) -> tuple[list[str], list[str]]:
     """Return the cells of a row, and what is wrong."""
+    rows = "pixels" if case.is_nhwc else "planes"
     out = work / f"{case.name}-{case.is_nhwc}-{case.input}"
     try:
         built = build(case, options_of(case, "ram"), out)
     except UserError as fault:
-        return [case.name, case.input], [str(fault)]
-    code = (built.folder / f"{built.name}.c").read_text()
+        return [case.name, rows, case.input], [str(fault)]
     arena_bytes = array_bytes(built)
-    counters = sum(
-        int(bits) // 8 for bits in re.findall(r"^    int(\d+)_t \w+;$", static(code), re.MULTILINE)
-    )
-    outputs = run_model(built, compiled(built, "run", SANITIZED), layered.samples, N_RUNS)
+    samples = layered.samples
+    outputs = run_model(built, compiled(built, "run", SANITIZED), samples, N_RUNS)
     is_equal = are_equal(outputs, layered.outputs)
-    ratio = (
-        counted(built, layered.samples[:1]) / layered.instructions if layered.instructions else 0
-    )
-    used = arena_bytes + counters
+    is_guarded = guarded(case, layered, out.with_name(f"{out.name}-guarded"), arena_bytes)
+    ratio = counted(built, samples[:1]) / layered.instructions if layered.instructions else 0
     faults = ["outputs differ"] if not is_equal else []
-    if case.limit is not None and used > case.limit * 1000:
-        faults.append(f"{used:,} B exceed {case.limit:g} KB")
+    faults += ["touches what is beside its arena"] if not is_guarded else []
+    if case.limit is not None and arena_bytes > case.limit * 1000:
+        faults.append(f"{arena_bytes:,} B exceed {case.limit:g} KB")
     if ratio > OVERHEAD:
         faults.append(f"{ratio:.3f} times the instructions")
     cells = [
-        *(case.name, "pixels" if case.is_nhwc else "planes", case.input),
-        *(f"{layered.arena_bytes:,}", f"{arena_bytes:,}", f"{counters}"),
+        *(case.name, rows, case.input),
+        *(f"{layered.arena_bytes:,}", f"{arena_bytes:,}"),
         f"{case.limit * 1000:,.0f}" if case.limit is not None else "-",
-        *("yes" if is_equal else "NO", f"{ratio:.3f}" if ratio else "-"),
+        *("yes" if is_equal else "NO", "yes" if is_guarded else "NO"),
+        f"{ratio:.3f}" if ratio else "-",
     ]
     return cells, faults
 
 
-def static(code: str) -> str:
-    """Return the declaration of the counters that outlive a call."""
-    found = re.search(r"^static struct \{.*?^\} stream;$", code, re.MULTILINE | re.DOTALL)
-    return found[0] if found else ""
+def guarded(case: Case, layered: Layered, out: Path, arena_bytes: int) -> bool:
+    """Say whether a run in an arena between forbidden pages gives the same."""
+    built = build(case, replace(options_of(case, "ram"), arena="caller"), out)
+    if array_bytes(built) != arena_bytes:
+        return False
+    for is_behind in (True, False):
+        text = guarded_program(built, is_behind=is_behind)
+        try:
+            outputs = run_model(
+                built, made(built, f"guard{is_behind}", text, ("-O2",)), layered.samples[:1], 1
+            )
+        except UserError:
+            return False
+        if not are_equal(outputs, [runs[:1] for runs in layered.outputs[:1]]):
+            return False
+    return True
 
 
 def array_bytes(built: Built) -> int:
@@ -233,11 +255,15 @@ def build(case: Case, options: Options, out: Path) -> Built:
 
 def compiled(built: Built, name: str, flags: tuple[str, ...]) -> Program:
     """Compile the program that runs a model."""
+    return made(built, name, model_program(built), flags)
+
+
+def made(built: Built, name: str, text: str, flags: tuple[str, ...]) -> Program:
+    """Compile a program."""
     work = built.folder / name
     work.mkdir(exist_ok=True)
     tables = built.folder / f"{built.name}_weights.c"
-    compiler = Compiler("gcc", flags)
-    return compile_program(model_program(built), "run", [tables], compiler, work)
+    return compile_program(text, "run", [tables], Compiler("gcc", flags), work)
 
 
 def counted(built: Built, samples: Sequence[Values]) -> int:
@@ -257,7 +283,3 @@ def are_equal(
         for our, their in zip(our_runs, their_runs, strict=True)
         for name in their
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -166,17 +166,24 @@ class Strip:
     The layer nearest to the end whose input rows are there, and whose output ring has room, goes
     first. layers: in the profile's order. streamed: the model's input whose rows the user brings
     one by one, or the empty name.
+    views: kernels without code in front of the layers, under whose names they read that input.
+    counters: the working memory (see Sums) of how many rows of each layer, and last of the input,
+    are done, where that outlives a call; else the empty name.
     """
 
     layers: tuple[Layer, ...]
     rings: tuple[Ring, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
     streamed: str = ""
+    views: tuple[str, ...] = ()
+    counters: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Partial results that a layer keeps: one number of `dtype` for each of `count` results."""
+    """Working memory of a strip: partial results that a layer keeps, one number of `dtype` for each
+    of `count` results; or the counters of rows that are done.
+    """
 
     name: str
     dtype: str

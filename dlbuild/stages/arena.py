@@ -34,12 +34,16 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """The arena's C type. size_bytes: `sizeof` the union, the plan's height rounded up."""
+    """The arena's C type. size_bytes: `sizeof` the union, the plan's height rounded up.
+
+    counters: lines of a further member, the counters of rows that outlive a call.
+    """
 
     use: MemoryUse
     members: tuple[Member, ...]
     size_bytes: int
     align_bytes: int
+    counters: tuple[str, ...] = ()
 
     @property
     def natural_align_bytes(self) -> int:
@@ -60,12 +64,15 @@ class Region:
         return self.base == other.base and self.first < other.last and other.first < self.last
 
 
-def arena(graph: Graph, schedule: Schedule) -> Arena:
-    """Return the arena of a schedule; it has no members if no tensor lies in it."""
+def arena(graph: Graph, schedule: Schedule, counters: str = "") -> Arena:
+    """Return the arena of a schedule; it has no members if no tensor lies in it.
+
+    counters: the buffer that is no array but a structure of its own.
+    """
     use = schedule.memories[0]
     resident = [b for b in schedule.buffers if b.memory != CALLER]
-    ctypes = {storage(dtype_of(graph, b)) for b in resident}
-    natural = max((_SIZE[c] for c in ctypes), default=1)
+    ctypes = {storage(dtype_of(graph, b)) for b in resident if b.tensor != counters}
+    natural = max((_SIZE[storage(dtype_of(graph, b))] for b in resident), default=1)
     size_bytes = -(-use.height_bytes // natural) * natural
     members = tuple(
         Member(ctype, name, size_bytes // _SIZE[ctype])

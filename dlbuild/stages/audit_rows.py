@@ -64,7 +64,7 @@ class _Replay:
                 self._strip(self.tiles.strips[step.strip - 1], step)
             elif not step.strip:
                 self._step(step)
-        for name in self.graph.outputs:
+        for name in (*self.graph.outputs, *(s.counters for s in self.tiles.strips if s.counters)):
             self._read(self._whole(name), "the caller")
 
     def _step(self, step: Step) -> None:
@@ -84,7 +84,11 @@ class _Replay:
         pushed = 0
         rings = {ring.tensor for ring in strip.rings}
         kept = [n for n, layer in enumerate(strip.layers) if layer.writes not in rings]
+        if strip.counters:
+            self._write(self._whole(strip.counters))
         while any(done[n] < strip.layers[n].rows for n in kept):
+            if strip.counters:
+                self._read(self._whole(strip.counters), f"strip {step.strip}")
             number = self._chosen(strip, done, pushed)
             if number is not None:
                 self._turn(strip.layers[number], done[number])

@@ -1,16 +1,20 @@
 """What computing consecutive kernels together, row by row, would take of the arena."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Layer, Overlap, Profile, Ring, RowRead, Strip
+from dlbuild.ir.plans import Kernel, Layer, Overlap, Profile, Ring, RowRead, Strip, Sums
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.rows import Rows
 from dlbuild.stages.peak import arena_bytes
 from dlbuild.stages.pump import INPUT, Pump, Span, StuckError, Turn, distance
+
+MOST_ROWS_OF_INT16 = 32767
+COUNTERS = "rows done"
+"""The name of the working memory of the strip that reads a streamed input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,22 @@ class Groups:
         """The input that comes in rows, or the empty name."""
         return self.graph.inputs[0] if self.options.input == "streamed" else ""
 
+    @cached_property
+    def views(self) -> tuple[str, ...]:
+        """The first kernels, as far as they do nothing but see the streamed input as it lies."""
+        found: list[str] = []
+        for kernel in self.profile.kernels if self.streamed else ():
+            (written, *more) = kernel.writes
+            is_all = self._whole(written) == self._whole(self.streamed)
+            if kernel.alias is None or more or not is_all or self.root[written] != self.streamed:
+                break
+            found.append(kernel.name)
+        return tuple(found)
+
     def alone(self, number: int) -> Group | None:
         """Return the group of one kernel that runs as a whole; None if its input is streamed."""
         kernel = self.profile.kernels[number]
-        if self.streamed in kernel.reads and self.streamed:
+        if self.streamed and self.streamed in (self.root.get(name) for name in kernel.reads):
             return None
         need = self._kept_bytes(number, number)
         if kernel.alias is None:
@@ -114,8 +130,11 @@ class Groups:
 
     def is_possible(self, first: int, last: int) -> bool:
         """Say whether these kernels could be computed row by row."""
-        kernels = self.profile.kernels[first : last + 1]
-        for number, kernel in enumerate(kernels, start=first):
+        if last < len(self.views):
+            return False
+        kernels = self._computed(first, last)
+        start = last + 1 - len(kernels)
+        for number, kernel in enumerate(kernels, start=start):
             rows = self.rows.get(kernel.name)
             if rows is None or kernel.alias or (rows.parts and number != last):
                 return False
@@ -133,7 +152,7 @@ class Groups:
         """Return the group of kernels computed together, None if they cannot be."""
         if not self.is_possible(first, last):
             return None
-        kernels = self.profile.kernels[first : last + 1]
+        kernels = self._computed(first, last)
         layers = [self._layer(kernel.name) for kernel in kernels]
         written = self._written(first, last)
         kept = frozenset(n for n, layer in enumerate(layers) if layer.writes in written)
@@ -159,23 +178,47 @@ class Groups:
         need = self._kept_bytes(first, last) + sum(r.rows * r.row_bytes for r in kept_rings)
         need += sum(s.count * DTYPES[s.dtype].bits // 8 for s in self.sums(kernels[-1].name))
         if is_streamed:
+            strip = replace(strip, views=self.views, counters=COUNTERS)
             need -= self.lives[streamed].size_bytes
         return Group(first, last, need - self._saved(overlaps), strip)
 
-    def sums(self, kernel: str) -> Sequence["SumsOf"]:
+    def sums(self, kernel: str) -> Sequence[Sums]:
         """Return the partial results that a kernel keeps when it is computed row by row."""
         parts = self.rows[kernel].parts
         if parts is None:
             return ()
         return tuple(
-            SumsOf(f"{kernel} {operand.name}", operand.dtype, _count(operand.shape))
+            Sums(f"{kernel} {operand.name}", operand.dtype, _count(operand.shape))
             for operand in parts.sums
         )
+
+    def working(self, strip: Strip) -> Iterator[Sums]:
+        """Yield the working memory of a strip."""
+        for layer in strip.layers:
+            if layer.sums:
+                yield from self.sums(layer.kernel)
+        if strip.counters:
+            rows = [layer.rows for layer in strip.layers]
+            rows += [read.extent for layer in strip.layers for read in layer.reads]
+            dtype = "int16" if max(rows) <= MOST_ROWS_OF_INT16 else "int32"
+            yield Sums(strip.counters, dtype, len(strip.layers) + 1)
+
+    def _computed(self, first: int, last: int) -> Sequence[Kernel]:
+        """Return the kernels of a strip that are layers."""
+        kernels = self.profile.kernels[first : last + 1]
+        return [k for k in kernels if first or k.name not in self.views]
 
     def _layer(self, kernel: str) -> Layer:
         rows = self.rows[kernel]
         names = tuple(s.name for s in self.sums(kernel))
-        return Layer(kernel, rows.axis, rows.count, rows.reads, rows.writes, names)
+        reads = tuple(
+            replace(r, tensor=self.streamed) if self._is_streamed(r.tensor) else r
+            for r in rows.reads
+        )
+        return Layer(kernel, rows.axis, rows.count, reads, rows.writes, names)
+
+    def _is_streamed(self, tensor: str) -> bool:
+        return bool(self.streamed) and self.root.get(tensor) == self.streamed
 
     def _input_rows(self, layers: Sequence[Layer], streamed: str) -> int:
         return self._extent(streamed, layers) if streamed else 0
@@ -192,7 +235,7 @@ class Groups:
     ) -> tuple[Overlap, ...]:
         found = []
         for upper in self._read_last(first, last):
-            if upper == pump.streamed:
+            if self._is_streamed(upper):
                 continue
             rows = self._extent(upper, pump.layers)
             above = Span(rows, self._whole(upper) // rows)
@@ -275,15 +318,6 @@ class Groups:
 
     def _whole(self, tensor: str) -> int:
         return self.graph.tensor[tensor].size_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class SumsOf:
-    """Partial results of one kernel."""
-
-    name: str
-    dtype: str
-    count: int
 
 
 def _count(shape: Sequence[int]) -> int:

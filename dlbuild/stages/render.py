@@ -48,8 +48,8 @@ from dlbuild.stages.sources import (
     sources,
     table_note,
 )
-from dlbuild.stages.streaming import entries, push_declaration, streaming
-from dlbuild.stages.strip_code import Pumped, StripCode, strip_code
+from dlbuild.stages.streaming import begin_declaration, entries, push_declaration, streaming
+from dlbuild.stages.strip_code import StripCode, counter_lines, strip_code
 
 
 def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
@@ -79,7 +79,7 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     """
     _check_share(target, options, name)
     model = sources(graph, profile, book, target, options, name)
-    room = arena(graph, schedule)
+    room = _room(model, tiles, schedule)
     if options.arena == "caller" and not room.members:
         # C has no empty union, and the signature is to stay the same.
         room = replace(room, members=(Member("uint8_t", "unused", 1),), size_bytes=1)
@@ -89,6 +89,15 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         f"{name}.c": _code(model, tiles, schedule, room),
         f"{name}_weights.h": _declarations(model),
     }
+
+
+def _room(model: Sources, tiles: TilePlan, schedule: Schedule) -> Arena:
+    """Return the arena, with the counters of a streamed input as a structure in it."""
+    for strip in tiles.strips:
+        if strip.counters:
+            room = arena(model.graph, schedule, strip.counters)
+            return replace(room, counters=tuple(counter_lines(model, schedule, strip)))
+    return arena(model.graph, schedule)
 
 
 def _port_files(model: Sources) -> Mapping[str, str]:
@@ -133,6 +142,7 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
         "declaration": declaration(model, schedule),
         "stream": found,
         "push": push_declaration(model, found) if found else "",
+        "begin": begin_declaration(model) if found else "",
     }
     about = "how to run the model"
     return model.render("net.h.j2", f"{face.prefix}.h", about, context)
@@ -183,17 +193,12 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> s
         "kernels": [
             f"{text.comment}\n{_in_section(text.text, face.macro)}".rstrip("\n") for text in texts
         ],
-        "strips": [_strip_lines(found) for found in strips.strips],
+        "strips": [found.text for found in strips.strips],
         "accessors": accessors(model, schedule),
         "entries": _entries(model, tiles, schedule, kernels, strips, places),
     }
     about = "arena, kernels and schedule"
     return model.render("net.c.j2", f"{face.prefix}.c", about, context)
-
-
-def _strip_lines(found: Pumped) -> str:
-    counters = [*found.counters, ""] if found.counters else []
-    return "\n".join([*counters, found.text])
 
 
 def _entries(  # noqa: PLR0913, PLR0917 - all that the functions of the user are made of
@@ -215,7 +220,8 @@ def _entries(  # noqa: PLR0913, PLR0917 - all that the functions of the user are
     if streamed:
         (number,) = streamed
         first = strips.strips[number - 1]
-        return entries(model, tiles.strips[number - 1], first, places, lines)
+        last = max(step.number for step in schedule.steps if step.strip == number)
+        return entries(model, tiles.strips[number - 1], first, places, lines, last)
     lines.append(f"    return {model.face.macro}_OK;")
     return [{"declaration": declaration(model, schedule), "lines": lines}]
 

@@ -117,6 +117,10 @@ class _Maker:
         if block is None:
             return False
         at = block.members[kernel.alias.source] + kernel.alias.offset_bytes
+        if kernel.name in self.rows.kernels:
+            # All of a streamed input, of which a few rows are there: a name, as far as bytes go.
+            self._join(block, name, at)
+            return True
         is_inside = at + self._size(name) <= block.size_bytes
         if not is_inside or at % self._align(name) or not self._may_join(block, name, at):
             return False

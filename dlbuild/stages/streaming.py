@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dlbuild.emit.comments import filled
 from dlbuild.emit.ctypes import storage
 from dlbuild.ir.plans import Strip
 from dlbuild.rulebook.rows import Pointer
 from dlbuild.stages.arena import Places
+from dlbuild.stages.conditions import condition
 from dlbuild.stages.sources import Context, Sources
 from dlbuild.stages.strip_code import Pumped, counters_of, row_text
 
@@ -37,11 +39,33 @@ def streaming(model: Sources, strips: Sequence[Strip]) -> Streaming | None:
 
 def push_declaration(model: Sources, found: Streaming) -> str:
     """Return the prototype of `<m>_push`, without a semicolon."""
-    return f"int {model.face.prefix}_push(const {found.ctype} rows[], int32_t n_rows)"
+    own = [f"const {found.ctype} rows[]", "int32_t n_rows"]
+    return filled(f"int {model.face.prefix}_push(", [*_arena(model), *own, *_user(model)], ")")
 
 
-def entries(
-    model: Sources, strip: Strip, pumped: Pumped, places: Places, rest: Sequence[str]
+def begin_declaration(model: Sources) -> str:
+    """Return the prototype of `<m>_begin`, without a semicolon."""
+    return f"void {model.face.prefix}_begin({', '.join(_arena(model) or ['void'])})"
+
+
+def _arena(model: Sources) -> list[str]:
+    """Return the parameter of an arena that is the caller's."""
+    is_callers = model.options.arena == "caller"
+    return [f"{model.face.prefix}_arena_t *arena"] if is_callers else []
+
+
+def _user(model: Sources) -> list[str]:
+    """Return the parameter that the hook is handed."""
+    return ["void *user"] if model.options.hook else []
+
+
+def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
+    model: Sources,
+    strip: Strip,
+    pumped: Pumped,
+    places: Places,
+    rest: Sequence[str],
+    number: int,
 ) -> list[Context]:
     """Return the two functions.
 
@@ -51,17 +75,19 @@ def entries(
         pumped: its C.
         places: where its tensors lie.
         rest: the lines of the steps behind the strip.
+        number: of the strip's last step, for the hook.
     """
     found = streaming(model, (strip,))
     assert found is not None, "the strip reads the streamed input"
     (ring,) = (ring for ring in strip.rings if ring.tensor == strip.streamed)
-    counter = f"{counters_of(strip)}.{found.input}"
+    struct = counters_of(model, strip)
+    counter = f"{struct}.{found.input}"
     place = places.row(
         strip.streamed, row_text(Pointer(found.input, 1, 0), counter, ring), found.elements
     )
     whole = {r.tensor for r in strip.rings}
     (last, *_) = [layer for layer in strip.layers if layer.writes not in whole][-1:]
-    finished = f"{counters_of(strip)}.{model.face.kernels[last.kernel]} == {last.rows}"
+    finished = f"{struct}.{model.face.kernels[last.kernel]} == {last.rows}"
     macro = model.face.macro
     lines = [
         f"{MARGIN}for (int32_t row = 0; row < n_rows; ++row) {{",
@@ -78,14 +104,46 @@ def entries(
         f"{MARGIN * 3}place[i] = rows[(row * {found.elements}) + i];",
         f"{MARGIN * 2}}}",
         f"{MARGIN * 2}++{counter};",
-        f"{MARGIN * 2}if ({pumped.name}() != 0) {{",
-        f"{MARGIN * 3}{model.face.prefix}_rest();",
-        f"{MARGIN * 2}}}",
+        *_run(model, pumped, rest, number),
         f"{MARGIN}}}",
         f"{MARGIN}return {macro}_OK;",
     ]
     return [
-        {"declaration": f"static void {model.face.prefix}_rest(void)", "lines": list(rest)},
-        {"declaration": f"void {model.face.prefix}_begin(void)", "lines": list(pumped.begin)},
+        *_rest(model, rest),
+        {"declaration": begin_declaration(model), "lines": list(pumped.begin)},
         {"declaration": push_declaration(model, found), "lines": lines},
     ]
+
+
+def _run(model: Sources, pumped: Pumped, rest: Sequence[str], number: int) -> list[str]:
+    """Return the lines that go on as far as the rows allow, and behind the last to the end."""
+    call = f"{pumped.name}({', '.join(pumped.arguments)})"
+    given = ", ".join(p.rpartition(" ")[2].lstrip("*") for p in [*_arena(model), *_user(model)])
+    follow = f"{model.face.prefix}_rest({given})"
+    aborted = f"return {model.face.macro}_ABORTED;"
+    if not model.options.hook:
+        if not rest:
+            return [f"{MARGIN * 2}(void){call};"]
+        inside = [f"{MARGIN * 3}{follow};"]
+    else:
+        hook = f"{model.face.prefix}_hook({number}U, user) != 0"
+        tests = [hook, f"{follow} != {model.face.macro}_OK"] if rest else [hook]
+        inside = [
+            condition(f"{MARGIN * 3}if (", tests, " || "),
+            f"{MARGIN * 4}{aborted}",
+            f"{MARGIN * 3}}}",
+        ]
+    return [f"{MARGIN * 2}if ({call} != 0) {{", *inside, f"{MARGIN * 2}}}"]
+
+
+def _rest(model: Sources, rest: Sequence[str]) -> list[Context]:
+    """Return the function of the steps behind the strip, if there are any."""
+    if not rest:
+        return []
+    kind = "int" if model.options.hook else "void"
+    given = ", ".join([*_arena(model), *_user(model)] or ["void"])
+    unused = model.options.hook and not any("user" in line for line in rest)
+    head = [f"{MARGIN}(void)user;"] if unused else []
+    end = [f"{MARGIN}return {model.face.macro}_OK;"] if model.options.hook else []
+    declared = f"static {kind} {model.face.prefix}_rest({given})"
+    return [{"declaration": declared, "lines": [*head, *rest, *end]}]

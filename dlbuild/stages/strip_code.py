@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dlbuild.emit.comments import block, filled
+from dlbuild.emit.ctypes import storage
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment, render_kernel
 from dlbuild.ir.plans import Layer, Ring, Schedule, Strip, TilePlan
 from dlbuild.rulebook.instance import Instance
@@ -16,10 +17,11 @@ from dlbuild.stages.body import step_comment
 from dlbuild.stages.conditions import Test, condition, ready, room
 from dlbuild.stages.declaration import parameters
 from dlbuild.stages.functions import argument_of_table, restricted
+from dlbuild.stages.groups import MOST_ROWS_OF_INT16
 from dlbuild.stages.sources import Sources
 
 MARGIN = "    "
-MOST_ROWS_OF_INT16 = 32767
+COUNTERS_HEAD = "struct { /* rows done of each layer */"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +29,13 @@ class Pumped:
     """One strip as C.
 
     text: its function. name: of the function. arguments: what `<m>_run` hands to it.
-    counters: the lines that declare the counters, if they outlive a call; begin: that clear them.
+    begin: the lines that clear the counters, if they outlive a call.
     """
 
     number: int
     name: str
     text: str
     arguments: tuple[str, ...]
-    counters: tuple[str, ...] = ()
     begin: tuple[str, ...] = ()
 
 
@@ -63,6 +64,13 @@ class _RowKernels:
         self._model = model
         self._places = places
         self._rings = {ring.tensor: ring for strip in tiles.strips for ring in strip.rings}
+        self._streamed = {
+            name: strip.streamed
+            for strip in tiles.strips
+            for view in strip.views
+            for name in model.profile.kernel[view].writes
+        }
+        self._rings |= {name: self._rings[root] for name, root in self._streamed.items()}
         self._texts: dict[str, KernelText] = {}
         self._users: dict[str, list[tuple[str, Instance]]] = {}
         self._constants = frozenset(model.graph.constants)
@@ -150,13 +158,36 @@ class _RowKernels:
     def _row(self, layer: Layer, tensor: str) -> int:
         """Return the elements of one row of a tensor."""
         extents = {read.tensor: read.extent for read in layer.reads}
-        extent = extents.get(tensor, layer.rows)
+        extent = extents.get(self._streamed.get(tensor, tensor), layer.rows)
         return self._model.graph.tensor[tensor].count // extent
 
 
-def counters_of(strip: Strip) -> str:
+def counters_of(model: Sources, strip: Strip) -> str:
     """Return the C name of a strip's counters: those of a stream outlive a call."""
-    return "stream" if strip.streamed else "done"
+    if not strip.counters:
+        return "done"
+    return "arena->stream" if model.options.arena == "caller" else "arena.stream"
+
+
+def counter_names(model: Sources, strip: Strip) -> Mapping[str, str]:
+    """Return the name of the counter of each layer, and of a streamed input."""
+    names = {layer.kernel: model.face.kernels[layer.kernel] for layer in strip.layers}
+    if strip.streamed:
+        names[strip.streamed] = model.face.port(strip.streamed).name
+    return names
+
+
+def counter_lines(model: Sources, schedule: Schedule, strip: Strip) -> list[str]:
+    """Return the member of the arena that holds counters."""
+    buffer = schedule.buffer[strip.counters]
+    before = [f"{MARGIN}uint8_t before[{buffer.offset_bytes}];"] if buffer.offset_bytes else []
+    names = counter_names(model, strip).values()
+    return [
+        COUNTERS_HEAD,
+        *before,
+        *(f"{MARGIN}{storage(buffer.dtype)} {name};" for name in names),
+        "} stream;",
+    ]
 
 
 def row_text(pointer: Pointer, counter: str, ring: Ring | None) -> str:
@@ -186,10 +217,9 @@ class _Pump:
     @cached_property
     def counters(self) -> Mapping[str, str]:
         """The counter of each layer by its kernel, and of the streamed input by its tensor."""
-        names = {layer.kernel: self.model.face.kernels[layer.kernel] for layer in self.strip.layers}
-        if self.strip.streamed:
-            names[self.strip.streamed] = self.model.face.port(self.strip.streamed).name
-        return {key: f"{counters_of(self.strip)}.{name}" for key, name in names.items()}
+        struct = counters_of(self.model, self.strip)
+        names = counter_names(self.model, self.strip)
+        return {key: f"{struct}.{name}" for key, name in names.items()}
 
     def pumped(self) -> Pumped:
         name = f"strip{self.number}"
@@ -207,9 +237,8 @@ class _Pump:
             filled(f"static {kind} {name}(", declared or ["void"], ")"),
             "{",
         ]
-        counters = self._counters()
         if not self.strip.streamed:
-            lines += [*(f"{MARGIN}{line}" for line in counters[:-1]), f"{MARGIN}}} done = {{0}};"]
+            lines += [f"{MARGIN}{line}" for line in self._counters()]
             lines.append("")
         lines += [
             condition(f"{MARGIN}while (", self._unfinished(), " || "),
@@ -225,7 +254,6 @@ class _Pump:
             name,
             "\n".join(lines),
             tuple(a.name for a in given),
-            ("static " + counters[0], *counters[1:]) if self.strip.streamed else (),
             tuple(begin),
         )
 
@@ -244,10 +272,8 @@ class _Pump:
         rows = max(layer.rows for layer in self.strip.layers)
         rows = max([rows, *(r.extent for layer in self.strip.layers for r in layer.reads)])
         ctype = "int16_t" if rows <= MOST_ROWS_OF_INT16 else "int32_t"
-        struct = counters_of(self.strip)
-        names = [counter.removeprefix(f"{struct}.") for counter in self.counters.values()]
-        head = "struct { /* rows done of each layer */"
-        return [head, *(f"{MARGIN}{ctype} {name};" for name in names), f"}} {struct};"]
+        names = counter_names(self.model, self.strip).values()
+        return [COUNTERS_HEAD, *(f"{MARGIN}{ctype} {name};" for name in names), "} done = {0};"]
 
     def _unfinished(self) -> list[str]:
         rings = {ring.tensor for ring in self.strip.rings}

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Strip, Sums, Tile, TilePlan
+from dlbuild.ir.plans import Profile, Strip, Tile, TilePlan
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.kernels import instance_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
@@ -151,11 +151,13 @@ class Chooser:
     def _may_go_on(self, first: int, last: int) -> bool:
         """Say whether a strip from `first` on can hold the kernel `last`."""
         kernel = self.groups.profile.kernels[last]
-        before = self.groups.profile.kernels[last - 1]
-        rows = self.groups.rows
+        before = self.groups.profile.kernels[last - 1].name
+        rows, views = self.groups.rows, self.groups.views
+        if first == 0 and kernel.name in views:
+            return True
         if kernel.name not in rows or kernel.alias:
             return False
-        return last == first or rows[before.name].parts is None
+        return last == first or before in views or rows[before].parts is None
 
     def _strip(self, first: int, last: int) -> Group | None:
         if (first, last) not in self._found:
@@ -166,11 +168,5 @@ class Chooser:
 def plan_of(profile: Profile, groups: Groups, path: Sequence[Group]) -> TilePlan:
     """Return the tile plan of a path of groups."""
     strips: list[Strip] = [group.strip for group in path if group.strip]
-    sums = tuple(
-        Sums(found.name, found.dtype, found.count)
-        for strip in strips
-        for layer in strip.layers
-        if layer.sums
-        for found in groups.sums(layer.kernel)
-    )
+    sums = tuple(found for strip in strips for found in groups.working(strip))
     return TilePlan(tuple(Tile(k.name) for k in profile.kernels), tuple(strips), sums)

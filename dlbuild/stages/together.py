@@ -21,7 +21,11 @@ class Together:
     def strip_of(self) -> dict[str, int]:
         """The number of each kernel's strip, from 1."""
         strips = enumerate(self.tiles.strips, start=1)
-        return {layer.kernel: number for number, strip in strips for layer in strip.layers}
+        return {
+            name: number
+            for number, strip in strips
+            for name in (*strip.views, *(layer.kernel for layer in strip.layers))
+        }
 
     @cached_property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -55,28 +59,34 @@ class Together:
         """Return the buffers of a block, rings as small as they are."""
         return tuple(
             replace(b, rows=ring.rows, size_bytes=ring.rows * ring.row_bytes)
-            if (ring := self.rings.get(b.tensor))
+            if (ring := self.rings.get(b.alias_of) or self.rings.get(b.tensor))
             else b
             for b in buffers
         )
 
     def sums(self, memory: Memory) -> tuple[Buffer, ...]:
-        """Return the buffers of partial results."""
-        found = {sums.name: sums for sums in self.tiles.sums}
-        return tuple(
-            Buffer(
-                name,
-                memory.name,
-                0,
-                found[name].count * size,
-                *self.span(number),
-                align_bytes=max(memory.align_bytes, size),
-                dtype=found[name].dtype,
-            )
+        """Return the buffers of partial results and counters."""
+        end = len(self.tiles.tiles)
+        spans = {
+            name: self.span(number)
             for number, strip in enumerate(self.tiles.strips, start=1)
             for layer in strip.layers
             for name in layer.sums
-            for size in [DTYPES[found[name].dtype].bits // 8]
+        }
+        # Counters say that all is done until the next run.
+        spans |= {s.counters: (0, end) for s in self.tiles.strips if s.counters}
+        return tuple(
+            Buffer(
+                found.name,
+                memory.name,
+                0,
+                found.count * size,
+                *spans[found.name],
+                align_bytes=max(memory.align_bytes, size),
+                dtype=found.dtype,
+            )
+            for found in self.tiles.sums
+            for size in [DTYPES[found.dtype].bits // 8]
         )
 
     def apart(self, blocks: Sequence[Sequence[Buffer]]) -> tuple[Apart, ...]:

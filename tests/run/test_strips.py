@@ -13,11 +13,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.plans import TilePlan
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import load_rules
+from dlbuild.run.guard import guarded_program
 from dlbuild.run.runner import Built, Values, model_program, run_model
 from dlbuild.run.runner_program import Compiler, compile_program
 from dlbuild.stages.audit import AuditError, audit
@@ -140,10 +142,14 @@ def network(seed: int, dtype: str) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def built(file: Path, options: Options, out: Path) -> tuple[Built, TilePlan]:
+def built(
+    file: Path, options: Options, out: Path, ends: tuple[tuple[str, str], ...] | None = None
+) -> tuple[Built, TilePlan]:
+    """Plan and write a network. ends: its `layout`, by default rows of pixels."""
     parsed = parse(file, {}, BOOK, "net")
     graph = parsed.graph
-    ends = tuple((name, "nhwc") for name in (*graph.inputs, *graph.outputs))
+    if ends is None:
+        ends = tuple((name, "nhwc") for name in (*graph.inputs, *graph.outputs))
     options = replace(options, layout=ends)
     kernels = profile(graph, BOOK, TARGET, options)
     tiles = tile(graph, kernels, TARGET, options, BOOK)
@@ -181,14 +187,68 @@ def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path:
     samples: list[Values] = [{name: np.clip(values, -128, 127).astype(dtype)}]
     expected = outputs(layers, samples)
     small = replace(plain, optimize="ram")
-    for options in (
-        replace(small, input="arena"),
-        replace(small, input="streamed", output="arena"),
+    streamed = replace(small, input="streamed", output="arena")
+    for number, options in enumerate(
+        (
+            replace(small, input="arena"),
+            streamed,
+            replace(streamed, arena="caller", hook=seed % 2 == 0),
+        )
     ):
-        strips, _ = built(file, options, tmp_path / options.input)
+        strips, _ = built(file, options, tmp_path / str(number))
         for got, wanted in zip(outputs(strips, samples), expected, strict=True):
             for output, array in wanted.items():
                 assert np.array_equal(got[output], array), options.input
+
+
+def test_an_input_in_rows_of_pixels_behind_a_transpose_is_streamed(tmp_path: Path) -> None:
+    model = network(3, "int8")
+    graph = model.graph
+    (entry,) = graph.input
+    shape = [dim.dim_value for dim in entry.type.tensor_type.shape.dim]
+    pixels = [shape[axis] for axis in (0, 2, 3, 1)]
+    turn = helper.make_node("Transpose", ["pixels"], ["x"], "turn", perm=[0, 3, 1, 2])
+    graph.node.insert(0, turn)
+    graph.input.remove(entry)
+    graph.input.append(helper.make_tensor_value_info("pixels", TensorProto.INT8, pixels))
+    file = tmp_path / "net.onnx"
+    onnx.save(model, file)
+    options = Options(requantize="fixed")
+    layers, _ = built(file, options, tmp_path / "layers", ends=())
+    values = np.random.default_rng(3).integers(-128, 128, pixels).astype(np.int8)
+    samples: list[Values] = [{"pixels": values}]
+
+    options = replace(options, optimize="ram", input="streamed", output="arena")
+    strips, tiles = built(file, options, tmp_path / "streamed", ends=())
+
+    assert tiles.strips[0].views == (strips.profile.kernels[0].name,)
+    for got, wanted in zip(outputs(strips, samples), outputs(layers, samples), strict=True):
+        for output, array in wanted.items():
+            assert np.array_equal(got[output], array)
+
+
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_the_arena_is_as_large_as_the_plan_says_and_no_larger(
+    is_behind: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "net.onnx"
+    onnx.save(network(7, "float32"), file)
+    options = Options(optimize="ram", input="streamed", output="arena", arena="caller")
+    model, _ = built(file, options, tmp_path / "streamed")
+    (name,) = model.graph.inputs
+    samples: list[Values] = [{name: np.ones(model.graph.tensor[name].shape, np.float32)}]
+    sources = [model.folder / "net_weights.c"]
+    compiler = Compiler("gcc", ("-O1",))
+
+    def run(missing_bytes: int) -> None:
+        text = guarded_program(model, is_behind=is_behind, missing_bytes=missing_bytes)
+        program = compile_program(text, f"run{missing_bytes}", sources, compiler, model.folder)
+        run_model(model, program, samples, 2)
+
+    run(0)
+    with pytest.raises(UserError, match="failed when run here"):
+        run(4)
 
 
 def test_an_off_by_one_ring_is_caught(tmp_path: Path) -> None:
