@@ -17,7 +17,7 @@ from dlbuild.build.cache import Store
 from dlbuild.build.explain import reasons
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.job import Job, Run
-from dlbuild.build.keys import KeyMaker, key_of
+from dlbuild.build.keys import KeyMaker, key_of, measurements_of
 from dlbuild.build.ledger import UNFINISHED, Ledger, Record
 from dlbuild.build.recipe import Build
 from dlbuild.build.stage import FILES, Stage
@@ -135,10 +135,13 @@ class Engine:
         }
 
     def source_files(self, stage: Stage, build: Build) -> Mapping[str, Path]:
-        """Return the model's own files, by names without a path; none unless the stage sees them.
+        """Return the files of the user that a stage sees, by names without a path.
 
         Which external files a model has is kept in the store, so that the answer needs no parser.
         """
+        measured = measurements_of(build) if stage.measurements else None
+        if measured is not None and measured.is_file():
+            return {measured.name: measured}
         if "source" not in stage.model:
             return {}
         model = self.keys.recipe.models[build.model]

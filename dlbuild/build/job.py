@@ -21,7 +21,8 @@ class Settings:
     """What the recipe says of one build. Fields that a stage does not declare have their defaults.
 
     model: the name, which is the C prefix too. source: the .onnx file; samples: an .npz; folders:
-    where rules and templates are, packs first. No path may reach a result.
+    where rules and templates are, packs first. measurements: their file, which need not exist.
+    No path may reach a result.
     """
 
     model: str
@@ -32,6 +33,7 @@ class Settings:
     target: Target = field(default_factory=lambda: Target(""))
     options: Options = field(default_factory=Options)
     folders: tuple[Path, ...] = ()
+    measurements: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ class KeyMaker:
                 Options(), **{name: getattr(build.options, name) for name in stage.options}
             ),
             folders=self.recipe.folders if stage.folders else (),
+            measurements=measurements_of(build) if stage.measurements else None,
         )
 
     def parts(
@@ -84,6 +85,8 @@ class KeyMaker:
             command: str = getattr(settings.target.toolchain, program)
             found[f"program {command}"] = sha256(self.identify(command).encode())
         found |= {f"input {name}": inputs[name] for name in stage.reads}
+        if stage.measurements:
+            found["measurements"] = "named" if settings.measurements else "none"
         return found | {f"source {name}": value for name, value in sources.items()}
 
     def gate_key(
@@ -112,6 +115,11 @@ class KeyMaker:
                     name = path.relative_to(folder).as_posix()
                     digests[f"file {name}{pack}"] = sha256(path.read_bytes())
         return found
+
+
+def measurements_of(build: Build) -> Path | None:
+    """Return the file of measurements that a build names."""
+    return Path(build.options.profile) if build.options.profile else None
 
 
 def key_of(parts: Mapping[str, str]) -> str:

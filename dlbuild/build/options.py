@@ -1,12 +1,13 @@
 """Options of one build: from the nodes of dlbuild.yaml and from `-D key=value`."""
 
 from dataclasses import replace
-from typing import Literal, cast
+from pathlib import Path
+from typing import Any
 
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.yamlsrc import Node, Scalar, Source, Table, flag, table, word
 from dlbuild.build.schema import BUILD, OPTION_KEYS
-from dlbuild.ir.target import Options, Rounding
+from dlbuild.ir.target import Options
 
 
 def read_override(text: str) -> tuple[str, Node]:
@@ -29,34 +30,31 @@ def read_override(text: str) -> tuple[str, Node]:
     return name, node
 
 
-def options_with(options: Options, key: str, node: Node) -> Options:
-    """Return `options` with one of them set; the key tables have checked the node.
+def _beside(node: Node, path: str) -> str:
+    """Return a path that is relative to the file that names it."""
+    return (Path(node.source.name).parent / path).as_posix()
 
-    Each cast below repeats what they checked.
-    """
+
+_WORDS = (
+    *("optimize", "requantize", "input", "output", "arena", "share", "weights"),
+    "schedule",
+)
+"""Options whose value is one word; the key tables have checked which."""
+
+
+def options_with(options: Options, key: str, node: Node) -> Options:
+    """Return `options` with one of them set; the key tables have checked the node."""
     said = f"'{key}'"
+    if key in _WORDS:
+        checked: dict[str, Any] = {key: word(node, said)}  # one of the words of its field
+        return replace(options, **checked)
     match key:
-        case "optimize":
-            aim = cast("Literal['speed', 'ram', 'size']", word(node, said))
-            return replace(options, optimize=aim)
-        case "requantize":
-            return replace(options, requantize=cast("Rounding", word(node, said)))
         case "layout":
             orders = table(node, said)
             pairs = ((tensor, word(orders[tensor], tensor)) for tensor in orders)
             return replace(options, layout=tuple(sorted(pairs)))
-        case "input":
-            owner = cast("Literal['caller', 'arena', 'streamed']", word(node, said))
-            return replace(options, input=owner)
-        case "output":
-            return replace(options, output=cast("Literal['caller', 'arena']", word(node, said)))
-        case "arena":
-            return replace(options, arena=cast("Literal['static', 'caller']", word(node, said)))
-        case "share":
-            return replace(options, share=word(node, said))
-        case "weights":
-            form = cast("Literal['auto', 'braces', 'string', 'incbin']", word(node, said))
-            return replace(options, weights=form)
+        case "profile":
+            return replace(options, profile=_beside(node, word(node, said)))
         case "hook":
             return replace(options, hook=flag(node, said))
         case _:

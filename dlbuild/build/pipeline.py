@@ -29,6 +29,18 @@ PIPELINE = Pipeline(
             libraries=("numpy", "pyyaml"),
         ),
         Stage(
+            "costs",
+            f"{_STEPS}.costs",
+            reads=("graph", "profile"),
+            makes=("costs",),
+            target=("name", "features", "toolchain", "runner"),
+            options=("optimize", "requantize", "layout"),
+            folders=("rules/ops", "templates"),
+            measurements=True,
+            libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
+            programs=("cc",),
+        ),
+        Stage(
             "tile",
             f"{_STEPS}.tile",
             reads=("graph", "profile"),
@@ -108,7 +120,7 @@ PIPELINE = Pipeline(
         Stage(
             "annotate",
             f"{_STEPS}.annotate",
-            reads=("graph", "profile", "schedule"),
+            reads=("graph", "profile", "costs", "schedule"),
             makes=("annotated",),
             libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
         ),

@@ -35,7 +35,7 @@ SCHEDULE = Key(
     Choice(("auto",), later=("round_robin", "list", "split")),
     "How kernels are dealt to cores; auto by default.",
 )
-PROFILE = Key("profile", _FILE, "A committed measurement file.", later=True)
+PROFILE = Key("profile", _FILE, "A committed file of measurements; see docs/profile.md.")
 
 _BUFFER = ("caller", "arena")
 _OF_BUILDS = (
@@ -236,7 +236,7 @@ PROJECT = Record(
 INCLUDED = Record(tuple(replace(key, required=False) for key in PROJECT.keys))
 """A file that dlbuild.yaml includes: the same keys, `version` may be left out."""
 
-OPTION_KEYS = (*(key.name for key in _OF_BUILDS), SCHEDULE.name)
+OPTION_KEYS = (*(key.name for key in _OF_BUILDS), SCHEDULE.name, PROFILE.name)
 """The keys that are options of a build, at whatever level they stand."""
 
 

@@ -7,7 +7,7 @@ from dlbuild.base.installed import installed
 from dlbuild.base.paths import package_folder
 from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import remember
-from dlbuild.build.keys import files_under
+from dlbuild.build.keys import files_under, measurements_of
 from dlbuild.build.recipe import Recipe
 from dlbuild.build.stage import Pipeline
 
@@ -43,6 +43,9 @@ def _model_files(engine: Engine, pipeline: Pipeline) -> Iterator[Path]:
     for one in engine.keys.recipe.builds:
         for stage in pipeline.stages:
             yield from engine.source_files(stage, one).values()
+        # Without the file there is no snapshot, so that it is seen when it appears.
+        if (measured := measurements_of(one)) is not None:
+            yield measured
 
 
 def _libraries(pipeline: Pipeline) -> Iterator[str]:

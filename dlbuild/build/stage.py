@@ -15,6 +15,7 @@ class Stage:
     reads, makes: names of files (see FILES).
     model, target, options: fields of the recipe that it may see.
     folders: kinds of files that it reads from packs and the built-in folder.
+    measurements: whether it sees the build's file of measurements.
     libraries: distributions whose versions can change its result.
     programs: fields of the target's toolchain that it runs.
     """
@@ -28,6 +29,7 @@ class Stage:
     target: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     folders: tuple[Folder, ...] = ()
+    measurements: bool = False
     libraries: tuple[str, ...] = ()
     programs: tuple[Literal["cc", "ar", "size"], ...] = ()
 
@@ -62,6 +64,7 @@ class Pipeline:
 FILES = {
     "graph": "plan/1-graph.json",
     "profile": "plan/2-profile.json",
+    "costs": "plan/2-costs.json",
     "tiles": "plan/3-tiles.json",
     "schedule": "plan/4-schedule.json",
     "size": "plan/5-size.json",

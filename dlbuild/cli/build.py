@@ -38,9 +38,19 @@ def run(given: argparse.Namespace) -> int:
     if given.check:
         return _check(given)
     engine = build_all(given)
+    _say_of_measurements(engine, given)
     request, _ = request_of(list(given.command))
     leave_snapshot(engine, PIPELINE, Path(given.out), request, given.started_ns)
     return 0
+
+
+def _say_of_measurements(engine: Engine, given: argparse.Namespace) -> None:
+    """Print which files of measurements are out of date; a build never measures."""
+    if any(one.options.profile for one in engine.keys.recipe.builds):
+        from dlbuild.cli.measurements import out_of_date  # noqa: PLC0415 - builds without need it not
+
+        lines = out_of_date(engine, is_whole=not asked_targets(given))
+        print("".join(f"{line}\n" for line in lines), end="")
 
 
 def _say(given: argparse.Namespace) -> int:

@@ -18,6 +18,9 @@ VERBS = {
         Verb("build", "dlbuild.cli.build", "Make the C, the archives and the plans."),
         Verb("verify", "dlbuild.cli.verify", "Run the C and compare it with the model."),
         Verb("bench", "dlbuild.cli.bench", "Measure a run: instructions, stack, RAM written."),
+        Verb(
+            "profile", "dlbuild.cli.profile", "Say what each kernel costs; measure it with --run."
+        ),
         Verb("check", "dlbuild.cli.check", "Check the recipe, the rules and the targets."),
         Verb("config", "dlbuild.cli.config", "Print the recipe with everything filled in."),
         Verb("explain", "dlbuild.cli.explain", "Say why each stage ran, or would run."),

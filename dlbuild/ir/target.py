@@ -72,7 +72,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The resolved options of one build (CONFIG.md, levels T, M and B)."""
+    """The resolved options of one build (CONFIG.md, levels T, M and B).
+
+    profile: path of the file with measurements, or the empty text; its content alone matters.
+    """
 
     optimize: Literal["speed", "ram", "size"] = "speed"
     requantize: Rounding = "exact"
@@ -86,3 +89,4 @@ class Options:
     weights: Literal["auto", "braces", "string", "incbin"] = "auto"
     fold_constant_channels: bool = False
     hook: bool = False
+    profile: str = ""

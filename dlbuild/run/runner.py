@@ -7,6 +7,7 @@ arena before each run, and puts a kernel's inputs where the schedule has them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,26 @@ def model_program(built: Built, *, is_linked: bool = False, is_honest: bool = Fa
         "traffic_bytes": sum(tiling.traffic_bytes for tiling in built.tiles.tilings),
     }
     return _render(built, "runner/run.c.j2", context, "h" if is_linked else "c")
+
+
+def trial_program(built: Built, wanted: Sequence[str]) -> str:
+    """Return the text of the program that measures the wanted kernels in whole runs.
+
+    The plan has a hook. The region of step n is n + 1.
+    """
+    ports = built.model.face.ports
+    regions = {step.number: step.number + 1 for step in code_steps(built) if step.kernel in wanted}
+    # The hook is called behind steps with code; a step without takes no time.
+    numbers = [step.number for step in code_steps(built)]
+    following = dict(pairwise(numbers))
+    context = {
+        "inputs": [_port(built, p, is_linked=False) for p in ports if p.is_input],
+        "outputs": [_port(built, p, is_linked=False) for p in ports if not p.is_input],
+        "arguments": _arguments(built),
+        "first": regions.get(numbers[0], 0) if numbers else 0,
+        "next": [regions.get(following.get(step.number, -1), 0) for step in built.schedule.steps],
+    }
+    return _render(built, "runner/trial.c.j2", context)
 
 
 def layer_program(built: Built, steps: Sequence[Step]) -> str:

@@ -3,11 +3,12 @@
 Weights are referred to, not repeated: an initializer's numbers are said to be in the weights file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx
 from onnx import helper, numpy_helper
 
+from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph, Op, Tensor
 from dlbuild.ir.plans import Kernel, Profile, Schedule
 from dlbuild.ir.weights import Array
@@ -20,24 +21,21 @@ PRODUCER = "dlbuild"
 
 
 def annotate(
-    graph: Graph,
-    profile: Profile,
-    schedule: Schedule,
-    *,
-    weights_file: str,
-    times_us: Mapping[str, float] | None = None,
+    graph: Graph, profile: Profile, costs: Costs, schedule: Schedule, *, weights_file: str
 ) -> bytes:
     """Return the annotated model.
 
     Args:
         graph: the structure.
-        profile: the kernels and their costs.
+        profile: the kernels and their work.
+        costs: what each of them costs.
         schedule: the steps in which they run.
         weights_file: name of the file with the numbers, beside the annotated model.
-        times_us: measured time of each kernel, if there is one.
     """
     model = to_onnx(graph, weights_file=weights_file)
-    notes = notes_of(profile, schedule, times_us or {})
+    for key, value in totals_of(profile, costs):
+        model.metadata_props.add(key=key, value=value)
+    notes = notes_of(profile, costs, schedule)
     for node, op in zip(model.graph.node, graph.ops, strict=True):
         for key, value in notes.get(op.name, ()):
             node.metadata_props.add(key=key, value=value)
@@ -45,35 +43,45 @@ def annotate(
     return content
 
 
+def totals_of(profile: Profile, costs: Costs) -> tuple[tuple[str, str], ...]:
+    """Return what is written beside the model: what its nodes add up to."""
+    return (
+        ("macs", str(sum(kernel.macs for kernel in profile.kernels))),
+        ("flops", str(sum(kernel.flops for kernel in profile.kernels))),
+        ("time", str(costs.total)),
+        ("time_unit", costs.unit),
+    )
+
+
 def notes_of(
-    profile: Profile, schedule: Schedule, times_us: Mapping[str, float]
+    profile: Profile, costs: Costs, schedule: Schedule
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return for each operator what is written beside it, in a fixed order.
 
     A kernel's costs stand at its anchor; the operators fused into it name the kernel alone.
     """
-    total = sum(kernel.cycles for kernel in profile.kernels)
     steps: dict[str, list[int]] = {}
     for step in schedule.steps:
         steps.setdefault(step.kernel, []).append(step.number)
+    times = [costs.of[kernel.name].cost for kernel in profile.kernels]
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for kernel in profile.kernels:
+    for kernel, time, share in zip(profile.kernels, times, shares(times), strict=True):
         for op in kernel.ops:
             found[op] = (("kernel", kernel.name),)
-        found[kernel.anchor] += costs(kernel, total, steps.get(kernel.name, []))
-        if kernel.name in times_us:
-            found[kernel.anchor] += (("time_us", f"{times_us[kernel.name]:.3f}"),)
+        found[kernel.anchor] += (
+            ("rule", f"{kernel.rule} {kernel.variant}".strip()),
+            ("step", " ".join(str(number) for number in steps.get(kernel.name, []))),
+            ("share", f"{share // 100}.{share % 100:02} %"),
+            ("time", str(time)),
+            ("time_from", "measurement" if costs.of[kernel.name].is_measured else "prediction"),
+            *work(kernel),
+        )
     return found
 
 
-def costs(kernel: Kernel, total_cycles: int, steps: list[int]) -> tuple[tuple[str, str], ...]:
-    """Return a kernel's costs as text."""
-    share = 100.0 * kernel.cycles / total_cycles if total_cycles else 0.0
-    rule = f"{kernel.rule} {kernel.variant}".strip()
+def work(kernel: Kernel) -> tuple[tuple[str, str], ...]:
+    """Return a kernel's work as text."""
     return (
-        ("rule", rule),
-        ("step", " ".join(str(number) for number in steps)),
-        ("share", f"{share:.2f} %"),
         ("cycles", str(kernel.cycles)),
         ("macs", str(kernel.macs)),
         ("flops", str(kernel.flops)),
@@ -81,6 +89,26 @@ def costs(kernel: Kernel, total_cycles: int, steps: list[int]) -> tuple[tuple[st
         ("bytes_read", str(kernel.bytes_read)),
         ("bytes_written", str(kernel.bytes_written)),
     )
+
+
+WHOLE = 10_000
+"""All of a sum, in hundredths of a percent."""
+
+
+def shares(times: Sequence[int]) -> list[int]:
+    """Return the share of each in hundredths of a percent, which add up to all of it.
+
+    What rounding down leaves goes to the greatest remainders.
+    """
+    total = sum(times)
+    if total == 0:
+        return [0] * len(times)
+    found = [WHOLE * time // total for time in times]
+    rest = [WHOLE * time % total for time in times]
+    order = sorted(range(len(times)), key=lambda n: (-rest[n], n))
+    for number in order[: WHOLE - sum(found)]:
+        found[number] += 1
+    return found
 
 
 def to_onnx(

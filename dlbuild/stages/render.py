@@ -252,8 +252,11 @@ def _rounds(instance: Instance) -> bool:
 
 
 def _in_section(text: str, macro: str) -> str:
-    """Put the macro that says where code lies before each function."""
-    return re.sub(r"^static ", f"{macro}_CODE_SECTION\nstatic ", text, flags=re.MULTILINE)
+    """Put the macros that say where code lies, and what is compiled alone, before each function."""
+    text = re.sub(r"^static ", f"{macro}_CODE_SECTION\nstatic ", text, flags=re.MULTILINE)
+    return text.replace(
+        f"{macro}_CODE_SECTION\nstatic void ", f"{macro}_CODE_SECTION\n{macro}_KERNEL\nstatic void "
+    )
 
 
 def _section(model: Sources, memory: str) -> str:

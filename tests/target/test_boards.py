@@ -88,7 +88,21 @@ def test_steps_add_up_to_about_the_run(project: Project, made: Made) -> None:
     assert found == again
     total = sum(step.cost for step in found.steps)
     assert len(found.steps) > 2
-    assert 0.8 * found.cost < total < 1.25 * found.cost
+    assert 0.98 * found.cost < total < 1.02 * found.cost
+
+
+def test_measured_kernels_add_up_to_the_run(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project({"board": {"extends": "cortex-m4f", "profile": "times.json"}}, ("digits_int8",))
+    assert run(("profile", "--run")) == 0
+    found = re.search(r"their sum is .*\(([+-][0-9.]+) %\)", capsys.readouterr().out)
+    assert found is not None
+    assert abs(float(found[1])) < 2
+    first = Path("times.json").read_bytes()
+    Path("times.json").unlink()
+    assert run(("profile", "--run")) == 0
+    assert Path("times.json").read_bytes() == first
 
 
 @pytest.mark.parametrize(

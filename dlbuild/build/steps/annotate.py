@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from dlbuild.build.job import Job
 from dlbuild.ir import codec
+from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Schedule
 from dlbuild.stages.annotate import annotate
@@ -14,6 +15,7 @@ def run(job: Job) -> Mapping[str, bytes]:
     made = annotate(
         codec.decode(job.inputs["graph"], Graph),
         codec.decode(job.inputs["profile"], Profile),
+        codec.decode(job.inputs["costs"], Costs),
         codec.decode(job.inputs["schedule"], Schedule),
         weights_file=f"{job.settings.model}_weights.c",
     )

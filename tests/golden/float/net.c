@@ -24,6 +24,15 @@
 #ifndef NET_CODE_SECTION
 #define NET_CODE_SECTION
 #endif
+/* Each kernel is compiled alone. Inlined into one function they would share its registers, and the
+ * time of each would depend on all others. */
+#ifndef NET_KERNEL
+#ifdef __GNUC__
+#define NET_KERNEL __attribute__((noinline))
+#else
+#define NET_KERNEL
+#endif
+#endif
 #ifndef NET_ARENA_SECTION
 #define NET_ARENA_SECTION
 #endif
@@ -75,6 +84,7 @@ static inline int32_t min_i32(int32_t a, int32_t b)
  * writes y: float32[1][4][8][8], in memory [1][8][8][4] (axes 0, 2, 3, 1)
  */
 NET_CODE_SECTION
+NET_KERNEL
 static void conv1(const float *restrict x, const float *restrict w, const float *restrict b,
                   float *restrict y)
 {
@@ -108,6 +118,7 @@ static void conv1(const float *restrict x, const float *restrict w, const float 
  * writes y: float32[1][4][1][1]
  */
 NET_CODE_SECTION
+NET_KERNEL
 static void globalaveragepool2(const float *restrict x, float *restrict y)
 {
     enum { C = 4, SHW = 64 };
@@ -130,6 +141,7 @@ static void globalaveragepool2(const float *restrict x, float *restrict y)
  * writes y: float32[1][3]
  */
 NET_CODE_SECTION
+NET_KERNEL
 static void gemm4(const float *restrict a, const float *restrict b, const float *restrict c,
                   float *restrict y)
 {
@@ -151,6 +163,7 @@ static void gemm4(const float *restrict a, const float *restrict b, const float 
  * writes y: float32[1][3]
  */
 NET_CODE_SECTION
+NET_KERNEL
 static void softmax5(const float *x, float *y)
 {
     enum { R = 3 };

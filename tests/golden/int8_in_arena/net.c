@@ -33,6 +33,15 @@
 #ifndef NET_CODE_SECTION
 #define NET_CODE_SECTION
 #endif
+/* Each kernel is compiled alone. Inlined into one function they would share its registers, and the
+ * time of each would depend on all others. */
+#ifndef NET_KERNEL
+#ifdef __GNUC__
+#define NET_KERNEL __attribute__((noinline))
+#else
+#define NET_KERNEL
+#endif
+#endif
 #ifndef NET_ARENA_SECTION
 #define NET_ARENA_SECTION
 #endif
@@ -104,6 +113,7 @@ static inline int32_t wrap_add_i32(int32_t a, int32_t b)
  * acc: at most 293,760 in magnitude, no overflow
  */
 NET_CODE_SECTION
+NET_KERNEL
 static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w, int8_t yz,
                   const int32_t *restrict b, const float *restrict scale, int8_t x1,
                   int8_t *restrict y)
@@ -145,6 +155,7 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
  * acc: at most 16,320 in magnitude, no overflow
  */
 NET_CODE_SECTION
+NET_KERNEL
 static void globalaveragepool2(const int8_t *restrict x, float xs, int8_t xz, float ys, int8_t yz,
                                int8_t *restrict y)
 {

@@ -349,7 +349,6 @@ LATER = {
     "targets: {b: {clock: 64 MHz}}": "'clock'",
     "targets: {b: {dma: {channels: 2}}}": "'channels'",
     "targets: {b: {dma: {two_dimensional: false}}}": "'two_dimensional'",
-    "targets: {b: {profile: p.json}}": "'profile'",
     "targets: {b: {resources: {cores: 2}}}": "'cores': 2",
     "targets: {b: {resources: {threads: 4}}}": "'threads'",
     "targets: {b: {memories: {a: {executes: true}}}}": "'executes': true",
@@ -357,7 +356,6 @@ LATER = {
     "builds: [{model: kws, max_recompute: 1.5}]": "'max_recompute': 1.5",
     "builds: [{model: kws, schedule: list}]": "'schedule': 'list'",
     "builds: [{model: kws, fold_constant_channels: true}]": "'fold_constant_channels': true",
-    "builds: [{model: kws, profile: p.json}]": "'profile'",
 }
 
 

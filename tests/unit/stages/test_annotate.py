@@ -4,12 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx.reference import ReferenceEvaluator
 
+from dlbuild.ir.costs import Costs, KernelCost
 from dlbuild.ir.graph import Graph, Op, Tensor, Value
 from dlbuild.ir.plans import Kernel, Profile, Schedule, Step
 from dlbuild.ir.weights import Array
-from dlbuild.stages.annotate import annotate, to_onnx
+from dlbuild.stages.annotate import annotate, shares, to_onnx
 
 GRAPH = Graph(
     "m",
@@ -43,12 +45,15 @@ def kernel(name: str, anchor: str, epilogue: tuple[str, ...], cycles: int) -> Ke
 PROFILE = Profile(
     (kernel("matmul1", "product", ("limit",), 30), kernel("reshape2", "turn", (), 10))
 )
+COSTS = Costs(
+    "ns", (KernelCost("matmul1", 200, "a", is_measured=True), KernelCost("reshape2", 100))
+)
 SCHEDULE = Schedule((Step(0, "matmul1"), Step(1, "reshape2")), (), ())
 
 
 def annotated() -> onnx.ModelProto:
     return onnx.load_model_from_string(
-        annotate(GRAPH, PROFILE, SCHEDULE, weights_file="m.weights", times_us={"matmul1": 1.25})
+        annotate(GRAPH, PROFILE, COSTS, SCHEDULE, weights_file="m.weights")
     )
 
 
@@ -58,16 +63,35 @@ def test_the_anchor_bears_the_costs_and_the_epilogue_the_kernels_name() -> None:
         "kernel": "matmul1",
         "rule": "r.yaml#R",
         "step": "0",
-        "share": "75.00 %",
+        "share": "66.67 %",
+        "time": "200",
+        "time_from": "measurement",
         "cycles": "30",
         "macs": "12",
         "flops": "24",
         "bytes": "76",
         "bytes_read": "64",
         "bytes_written": "12",
-        "time_us": "1.250",
     }
     assert notes[1] == {"kernel": "matmul1"}
+
+
+def test_times_and_work_of_the_nodes_add_up_to_those_of_the_model() -> None:
+    model = annotated()
+    notes = [{p.key: p.value for p in node.metadata_props} for node in model.graph.node]
+    whole = {p.key: p.value for p in model.metadata_props}
+    assert whole["time_unit"] == "ns"
+    for key in ("time", "macs", "flops"):
+        assert sum(int(note.get(key, "0")) for note in notes) == int(whole[key])
+
+
+@pytest.mark.parametrize("times", [[1, 1, 1], [0, 7, 0], [5] * 7, [1, 999_999]])
+def test_shares_add_up_to_the_whole(times: list[int]) -> None:
+    assert sum(shares(times)) == 10_000
+
+
+def test_nothing_has_no_shares() -> None:
+    assert shares([0, 0]) == [0, 0]
 
 
 def test_weights_are_referred_to_and_structure_is_written() -> None:
@@ -90,7 +114,7 @@ def test_the_model_is_valid_onnx(tmp_path: Path) -> None:
 
 
 def test_the_bytes_are_the_same_each_time() -> None:
-    calls = [annotate(GRAPH, PROFILE, SCHEDULE, weights_file="m.weights") for _ in range(2)]
+    calls = [annotate(GRAPH, PROFILE, COSTS, SCHEDULE, weights_file="m.weights") for _ in range(2)]
     assert calls[0] == calls[1]
 
 
