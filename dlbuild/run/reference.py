@@ -7,9 +7,10 @@ that runs it alone. Where the evaluator speaks, the rules' steps are checked aga
 operator, each given the evaluator's inputs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph, Op
@@ -21,6 +22,9 @@ from dlbuild.run.reference_oracles import Answer, ask_alone, ask_evaluator, ask_
 from dlbuild.run.samples import Sample
 from dlbuild.run.verify_compare import Limit, Tolerance, compare, limit_for
 from dlbuild.stages.annotate import to_onnx
+
+if TYPE_CHECKING:
+    import onnx
 
 Values = Mapping[str, Array]
 
@@ -93,7 +97,7 @@ def _completed(  # noqa: PLR0913, PLR0917 - one call, split from its caller for 
     for run, sample in zip(runs, samples, strict=True):
         known = {name: run[name] for name in wanted if _fits(model.graph, name, run)}
         values = {**model.weights, **sample.inputs, **known}
-        for op in _needed(model.graph, wanted, values):
+        for op in needed(model.graph, wanted, values):
             if all(name in values for name in op.inputs if name):
                 values |= computed(op, model, values)
         complete.append({name: values[name] for name in wanted if name in values})
@@ -104,7 +108,7 @@ def _completed(  # noqa: PLR0913, PLR0917 - one call, split from its caller for 
 def _require_outputs(graph: Graph, wanted: Sequence[str], values: Values) -> None:
     for name in graph.outputs:
         if name in wanted and name not in values:
-            unknown = next(op for op in _needed(graph, [name], values) if not _is_known(op, values))
+            unknown = next(op for op in needed(graph, [name], values) if not _is_known(op, values))
             raise UserError(
                 f"nothing knows what operator '{unknown.name}' ({unknown.kind}) computes",
                 why="its rule has no steps that numpy could carry out",
@@ -121,7 +125,7 @@ def _fits(graph: Graph, name: str, run: Values) -> bool:
     return name in run and run[name].shape == graph.tensor[name].shape
 
 
-def _needed(graph: Graph, wanted: Sequence[str], known: Values) -> list[Op]:
+def needed(graph: Graph, wanted: Sequence[str], known: Collection[str]) -> list[Op]:
     """Return the operators that lead from what is known to what is wanted, in order."""
     missing = {name for name in wanted if name not in known}
     found = []
@@ -139,7 +143,7 @@ def computed(op: Op, model: Model, values: Values) -> dict[str, Array]:
     """
     instance = match(op, model.graph, model.book, Wish())
     if not instance.nests:
-        return ask_alone(to_onnx(_alone(op, model.graph), model.weights), values)
+        return ask_alone(alone(op, model), values)
     tensor_of = {operand.name: operand.tensor for operand in instance.operands}
     inputs = {
         operand.name: values[operand.tensor]
@@ -149,14 +153,16 @@ def computed(op: Op, model: Model, values: Values) -> dict[str, Array]:
     return {tensor_of[name]: array for name, array in interpret(instance, inputs).items()}
 
 
-def _alone(op: Op, graph: Graph) -> Graph:
-    """Return the graph of one operator."""
+def alone(op: Op, model: Model) -> "onnx.ModelProto":
+    """Return the model of one operator, in which constants are constants."""
+    graph = model.graph
     reads = [name for name in dict.fromkeys(op.inputs) if name]
     constants = tuple(name for name in reads if name in graph.constants)
     inputs = tuple(name for name in reads if name not in constants)
     outputs = tuple(name for name in op.outputs if name)
     tensors = tuple(graph.tensor[name] for name in (*reads, *outputs))
-    return Graph(op.name, inputs, outputs, tensors, (op,), constants)
+    part = Graph(op.name, inputs, outputs, tensors, (op,), constants)
+    return to_onnx(part, model.weights)
 
 
 def _check(model: Model, samples: Sequence[Sample], runs: Sequence[Values]) -> str:

@@ -78,8 +78,7 @@ def ask_evaluator(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -
 
 def ask_alone(model: "onnx.ModelProto", values: Values) -> dict[str, Array]:
     """Ask both for what a model of one operator computes; empty if neither runs it."""
-    names = [entry.name for entry in model.graph.output]
-    feeds = {entry.name: np.ascontiguousarray(values[entry.name]) for entry in model.graph.input}
+    names, feeds = _alone(model, values)
     with suppress(Exception):  # whatever it refuses, the next is asked
         import onnxruntime  # noqa: PLC0415 - optional
 
@@ -87,9 +86,21 @@ def ask_alone(model: "onnx.ModelProto", values: Values) -> dict[str, Array]:
             model.SerializeToString(), _options(onnxruntime), providers=["CPUExecutionProvider"]
         )
         return dict(zip(names, session.run(names, feeds), strict=True))
-    with suppress(Exception):  # whatever it refuses, nobody knows
+    return ask_evaluator_alone(model, values)
+
+
+def ask_evaluator_alone(model: "onnx.ModelProto", values: Values) -> dict[str, Array]:
+    """Ask onnx's evaluator for what a model of one operator computes; empty if it lacks it."""
+    names, feeds = _alone(model, values)
+    with suppress(Exception):  # whatever it refuses, it does not know
         return dict(_evaluated(model, names, [feeds])[0])
     return {}
+
+
+def _alone(model: "onnx.ModelProto", values: Values) -> tuple[list[str], dict[str, Array]]:
+    """Return the names of the outputs, and the inputs."""
+    feeds = {entry.name: np.ascontiguousarray(values[entry.name]) for entry in model.graph.input}
+    return [entry.name for entry in model.graph.output], feeds
 
 
 def _options(onnxruntime: ModuleType) -> object:

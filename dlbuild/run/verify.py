@@ -28,7 +28,9 @@ from dlbuild.run.runner import (
 )
 from dlbuild.run.runner_program import Maker, compiler_for
 from dlbuild.run.samples import Sample
-from dlbuild.run.verify_compare import Comparison, Tolerance, compare, limit_for
+from dlbuild.run.verify_compare import Comparison, Tolerance
+from dlbuild.run.verify_judge import judged
+from dlbuild.run.verify_slack import Question
 
 N_RUNS = 3
 EXPECTED = "expected outputs of the samples"
@@ -113,8 +115,8 @@ def verify(
         n_samples=len(samples),
         n_runs=checks.n_runs,
         is_repeatable=all(_are_equal(of_sample) for of_sample in runs),
-        outputs=_outputs(built, samples, answer, runs, checks.tolerance),
-        layers=_layer_comparisons(built, answer, layers, checks.tolerance),
+        outputs=_outputs(model, built, samples, answer, runs, checks.tolerance),
+        layers=_layer_comparisons(model, built, answer, layers, checks.tolerance),
         notes=tuple(note for note in notes if note),
     )
 
@@ -190,7 +192,8 @@ def _are_equal(runs: Sequence[Values]) -> bool:
     return all({n: a.tobytes() for n, a in run.items()} == first for run in runs)
 
 
-def _outputs(
+def _outputs(  # noqa: PLR0913, PLR0917 - one call, split from its caller for length
+    model: Model,
     built: Built,
     samples: Sequence[Sample],
     answer: Reference | None,
@@ -201,20 +204,21 @@ def _outputs(
     n_layers = max(len(code_steps(built)), 1)
     found = []
     for name in built.graph.outputs:
-        tensor = built.graph.tensor[name]
-        pairs = []
-        for number, (sample, run) in enumerate(zip(samples, runs, strict=True)):
-            due = sample.expected.get(name)
-            if due is None:
+        due = []
+        for number, sample in enumerate(samples):
+            expected = sample.expected.get(name)
+            if expected is None:
                 assert answer is not None, "a reference was asked for what no sample expects"
-                due = answer.runs[number][name]
-            pairs.append((run[0][name], np.asarray(due)))
-        limit = limit_for(tensor.dtype, tolerance, n_layers)
-        found.append(compare(tensor, "", pairs, limit))
+                expected = answer.runs[number][name]
+            due.append(np.asarray(expected))
+        known = tuple(sample.inputs for sample in samples)
+        question = Question(model, name, known, tuple(due), n_layers)
+        found.append(judged(question, "", [run[0][name] for run in runs], tolerance))
     return tuple(found)
 
 
 def _layer_comparisons(
+    model: Model,
     built: Built,
     answer: Reference | None,
     layers: Mapping[int, Sequence[Values]],
@@ -223,14 +227,13 @@ def _layer_comparisons(
     found = []
     for step in code_steps(built):
         for name in writes_of(built, step) if step.number in layers else ():
-            tensor = built.graph.tensor[name]
             assert answer is not None, "layers are run on a reference's inputs"
             if any(name not in run for run in answer.runs):
                 continue
-            pairs = [
-                (ours[name], np.asarray(theirs[name]))
-                for ours, theirs in zip(layers[step.number], answer.runs, strict=True)
-            ]
-            limit = limit_for(tensor.dtype, tolerance, 1)
-            found.append(compare(tensor, step.kernel, pairs, limit))
+            reads = reads_of(built, step)
+            known = tuple({n: np.asarray(run[n]) for n in reads} for run in answer.runs)
+            due = tuple(np.asarray(run[name]) for run in answer.runs)
+            ours = [values[name] for values in layers[step.number]]
+            question = Question(model, name, known, due)
+            found.append(judged(question, step.kernel, ours, tolerance))
     return tuple(found)

@@ -103,7 +103,11 @@ _FLOAT_DEFAULTS = {32: (1e-4, 1e-5), 64: (1e-9, 1e-12)}
 
 
 def compare(
-    tensor: Tensor, kernel: str, pairs: Sequence[tuple[Array, Array]], limit: Limit
+    tensor: Tensor,
+    kernel: str,
+    pairs: Sequence[tuple[Array, Array]],
+    limit: Limit,
+    slack: Sequence[Floats] = (),
 ) -> Comparison:
     """Compare each (actual, reference) pair of one tensor, one for each sample.
 
@@ -112,16 +116,18 @@ def compare(
         kernel: the function that made it, or empty.
         pairs: arrays of the tensor's type and shape.
         limit: how far apart elements may be.
+        slack: what each element of each sample may differ by beyond the limit; none = nothing.
     """
     n_differing = n_outside = n_elements = 0
     max_abs = max_rel = 0.0
     agrees: bool | None = None
-    for actual, reference in pairs:
+    for number, (actual, reference) in enumerate(pairs):
         distance = _distance(actual, reference)
         numbers = reference.astype(np.float64)
+        allowed = limit.allowed(numbers) + (slack[number] if slack else 0.0)
         n_elements += actual.size
         n_differing += int(np.count_nonzero(distance))
-        n_outside += int(np.count_nonzero(~(distance <= limit.allowed(numbers))))
+        n_outside += int(np.count_nonzero(~(distance <= allowed)))
         max_abs = _greatest(max_abs, distance)
         max_rel = _greatest(max_rel, _share(distance, numbers))
         found = _argmax_agrees(actual.astype(np.float64), numbers)
