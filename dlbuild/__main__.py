@@ -5,7 +5,8 @@ import sys
 import time
 
 from dlbuild.build.fastpath import nothing_to_do
-from dlbuild.cli.request import request_of, without_option
+from dlbuild.build.marks import Marks
+from dlbuild.cli.request import request_of, value_of, without_option
 
 
 def main() -> int:
@@ -20,8 +21,10 @@ def main() -> int:
             return 2
     request, out = request_of(arguments)
     if "build" in request and nothing_to_do(out, request):
-        print("nothing to do")  # noqa: T201 - as above
-        return 0
+        marks = Marks(value_of(arguments, "--stamp"), value_of(arguments, "--depfile"))
+        if marks.renew(out, request, started_ns):
+            print("nothing to do")  # noqa: T201 - as above
+            return 0
     try:
         from dlbuild.cli.main import run  # noqa: PLC0415 - imports what a build needs
 

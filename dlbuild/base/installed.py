@@ -14,17 +14,29 @@ _SUFFIX = ".dist-info"
 
 def installed(library: str) -> tuple[str, str]:
     """Return the version of a distribution and the folder that it is in; empty texts if absent."""
+    _, version, folder = _found(library)
+    return version, folder
+
+
+def metadata_file(library: str) -> str:
+    """Return a file that this version of a distribution brings; the empty text if it is absent."""
+    entry, _, folder = _found(library)
+    return f"{folder}/{entry}/METADATA" if entry else ""
+
+
+def _found(library: str) -> tuple[str, str, str]:
+    """Return the name of the folder that describes a distribution, its version, and where it is."""
     wanted = _plain(library)
     for folder in sys.path:
-        for name, version in _distributions(folder):
+        for name, version, entry in _distributions(folder):
             if name == wanted:
-                return version, folder
-    return "", ""
+                return entry, version, folder
+    return "", "", ""
 
 
 @cache
-def _distributions(folder: str) -> tuple[tuple[str, str], ...]:
-    """Return the names and versions of what a folder has."""
+def _distributions(folder: str) -> tuple[tuple[str, str, str], ...]:
+    """Return the names and versions of what a folder has, and the folders that describe them."""
     try:
         names = sorted(os.listdir(folder or "."))  # noqa: PTH208 - as the import system has it
     except OSError:
@@ -33,7 +45,7 @@ def _distributions(folder: str) -> tuple[tuple[str, str], ...]:
     for entry in names:
         if entry.endswith(_SUFFIX):
             name, _, version = entry.removesuffix(_SUFFIX).partition("-")
-            found.append((_plain(name), version))
+            found.append((_plain(name), version, entry))
     return tuple(found)
 
 

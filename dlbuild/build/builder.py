@@ -78,6 +78,7 @@ def build(
             _run_all(engine, pipeline, how)
             for one in recipe.builds:
                 _write_depfile(engine, pipeline, one)
+                _remove_unmade(engine, pipeline, one)
             if how.current is not None:
                 remove_stale(how.out, ledger, how.current)
             engine.store.tidy()
@@ -101,6 +102,20 @@ def _run_all(engine: Engine, pipeline: Pipeline, how: How) -> None:
             engine.store.keeps_in_memory = True
         else:
             return
+
+
+def _remove_unmade(engine: Engine, pipeline: Pipeline, one: Build) -> None:
+    """Remove what an earlier build wrote and this one does not: it is of other inputs."""
+    made = {name for stage in pipeline.stages for name in stage.makes} | {"depfile"}
+    kept = {
+        path_of(engine.out, one, name).relative_to(engine.out).as_posix()
+        for name in FILES
+        if name in made
+    }
+    written = engine.ledger.written[one.label]
+    unmade = {name: digest for name, digest in written.items() if name not in kept}
+    remove_written(engine.out, unmade)
+    engine.ledger.written[one.label] = {n: d for n, d in written.items() if n not in unmade}
 
 
 def _write_depfile(engine: Engine, pipeline: Pipeline, one: Build) -> None:

@@ -61,6 +61,8 @@ class Engine:
     out: Path
     report: Callable[[Finished], None]
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
+    rewritten: list[Path] = field(default_factory=list)
+    """Files whose content was not what it had to be, for whatever reason."""
     _locks: dict[str, threading.Lock] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -111,7 +113,8 @@ class Engine:
             path = path_of(self.out, build, name)
             content = self.content(build, name)
             if content:
-                write_if_changed(path, content, self.unfinished)
+                if write_if_changed(path, content, self.unfinished):
+                    self.rewritten.append(path)
                 written[path.relative_to(self.out).as_posix()] = self.outputs[build.label][name]
             elif written.pop(path.relative_to(self.out).as_posix(), None):
                 path.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ def nothing_to_do(build_folder: str, request: Sequence[str]) -> bool:
     What was only touched is noted, so that its content is not read again the next time.
     """
     asked = _asked(request)
-    snapshot = _snapshot_path(build_folder, asked)
+    snapshot = snapshot_path(build_folder, request)
     try:
         with open(snapshot, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
             lines = file.read().split("\n")
@@ -43,7 +43,7 @@ def nothing_to_do(build_folder: str, request: Sequence[str]) -> bool:
     now.append(_END)
     if now != lines:
         try:
-            _write(snapshot, "\n".join(now))
+            write_whole(snapshot, "\n".join(now))
         except OSError:
             return True  # a read-only disk; it still holds
     return True
@@ -97,13 +97,24 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     if any("\n" in line for line in lines) or any(path.count("\t") for path in paths):
         return False
     try:
-        _write(_snapshot_path(build_folder, asked), "\n".join((*lines, _END)))
+        write_whole(snapshot_path(build_folder, request), "\n".join((*lines, _END)))
     except OSError:
         return False  # a full disk, or the next build has swept what was unfinished
     return True
 
 
-def _write(path: str, text: str) -> None:
+def snapshot_path(build_folder: str, request: Sequence[str]) -> str:
+    """Return where the snapshot of a command is kept."""
+    asked = _asked(request)
+    return f"{build_folder}/{STATE_FOLDER}/done/{crc32(asked.encode()):08x}"
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file of the state, making its folder, so that it is there whole or not at all.
+
+    Raises:
+        OSError: the folder or the disk does not allow it.
+    """
     folder, name = os.path.split(path)
     unfinished = f"{folder}/../tmp"
     os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as above
@@ -152,13 +163,10 @@ def find_program(command: str) -> str:
 
 def _asked(request: Sequence[str]) -> str:
     """Return a command as one line; another dlbuild, Python or path of imports is another one."""
-    # Of `python -m`, the first entry is the current folder.
-    words = [*request, os.path.dirname(__file__), sys.version, *sys.path[1:]]  # noqa: PTH120 - as above
+    # Without -P the first entry is the current folder or that of the console script.
+    paths = sys.path if sys.flags.safe_path else sys.path[1:]
+    words = [*request, os.path.dirname(__file__), sys.version, *paths]  # noqa: PTH120 - as above
     return repr(words)
-
-
-def _snapshot_path(build_folder: str, asked: str) -> str:
-    return f"{build_folder}/{STATE_FOLDER}/done/{crc32(asked.encode()):08x}"
 
 
 def _same_file(line: str, path: str, then: str, digest: str) -> str:

@@ -124,7 +124,7 @@ PIPELINE = Pipeline(
             makes=("annotated",),
             libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
         ),
-        Stage("fragments", f"{_STEPS}.fragments", makes=("make", "cmake")),
+        Stage("fragments", f"{_STEPS}.fragments", makes=("make", "cmake"), target=("memories",)),
     ),
     gates=(
         Gate("ram", f"{_STEPS}.ram", needs=("schedule",), before=("render", "tables")),

@@ -3,13 +3,39 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dlbuild.base.installed import installed
+from dlbuild.base.installed import installed, metadata_file
 from dlbuild.base.paths import package_folder
 from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import remember
 from dlbuild.build.keys import files_under, measurements_of
 from dlbuild.build.recipe import Recipe
 from dlbuild.build.stage import Pipeline
+from dlbuild.run.fragments import depfile as depfile_text
+
+
+def inputs_of(engine: Engine, pipeline: Pipeline) -> list[Path]:
+    """Return every file that a build read: the user's, and our rules, templates and code."""
+    recipe = engine.keys.recipe
+    inputs = [path for folder in _folders(recipe) for path in files_under(folder)]
+    return [*inputs, *recipe.files, *_model_files(engine, pipeline)]
+
+
+def depfile_of(engine: Engine, pipeline: Pipeline, goal: str) -> str:
+    """Return a Make rule that `goal` depends on all that a build read.
+
+    Names are absolute, since the build around ours starts elsewhere. Each input has an empty rule
+    of its own, so that one that is gone starts a build instead of ending it. Libraries are there by
+    what names their version.
+
+    Raises:
+        UserError: a file name that Make and Ninja would read differently.
+    """
+    libraries = sorted({name for stage in pipeline.stages for name in stage.libraries})
+    described = [Path(metadata_file(name)) for name in libraries if metadata_file(name)]
+    paths = [*inputs_of(engine, pipeline), *described]
+    # Not resolved: a link that is set to another file is a change too.
+    names = sorted({path.absolute().as_posix() for path in paths if path.is_file()})
+    return depfile_text([goal], names, phony=True)
 
 
 def leave_snapshot(
@@ -17,26 +43,27 @@ def leave_snapshot(
 ) -> None:
     """Let the next build with the same request see by `stat` alone that it has nothing to do."""
     recipe = engine.keys.recipe
-    folders = [folder / kind for folder in recipe.folders for kind in ("rules", "templates")]
-    folders = [package_folder(), *folders]
-    inputs = [path for folder in folders for path in files_under(folder)]
-    inputs += [*recipe.files, *_model_files(engine, pipeline)]
     remember(
         out.as_posix(),
         request,
-        inputs=(path.as_posix() for path in inputs),
+        inputs=(path.as_posix() for path in inputs_of(engine, pipeline)),
         outputs={
             (out / name).as_posix(): digest
             for one in recipe.builds
             for name, digest in engine.ledger.written.get(one.label, {}).items()
         },
         folders=(
-            *(path.as_posix() for folder in folders for path in _with_inner(folder)),
+            *(path.as_posix() for folder in _folders(recipe) for path in _with_inner(folder)),
             *dict.fromkeys(_libraries(pipeline)),
         ),
         programs=dict.fromkeys(_programs(recipe, pipeline)),
         started_ns=started_ns,
     )
+
+
+def _folders(recipe: Recipe) -> list[Path]:
+    found = [folder / kind for folder in recipe.folders for kind in ("rules", "templates")]
+    return [package_folder(), *found]
 
 
 def _model_files(engine: Engine, pipeline: Pipeline) -> Iterator[Path]:

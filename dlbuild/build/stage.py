@@ -60,6 +60,18 @@ class Pipeline:
         """The stage that makes each file."""
         return {file: stage.name for stage in self.stages for file in stage.makes}
 
+    @property
+    def of_sources(self) -> "Pipeline":
+        """The part that runs no program: C is made, nothing is compiled or measured."""
+        made: set[str] = set()
+        stages = []
+        for stage in self.stages:
+            if not stage.programs and made.issuperset(stage.reads):
+                stages.append(stage)
+                made.update(stage.makes)
+        gates = tuple(gate for gate in self.gates if made.issuperset(gate.needs))
+        return Pipeline(tuple(stages), gates)
+
 
 FILES = {
     "graph": "plan/1-graph.json",

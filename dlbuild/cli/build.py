@@ -5,11 +5,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dlbuild.base.errors import UserError
 from dlbuild.base.files import read
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
+from dlbuild.build.marks import Marks
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.snapshot import leave_snapshot
+from dlbuild.build.snapshot import depfile_of, leave_snapshot
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import add_jobs, add_targets, asked_targets, selected, whole_recipe
@@ -29,18 +31,43 @@ def arguments(parser: Parser) -> None:
         action="store_true",
         help="write nothing; exit status 1 if a build would change a file",
     )
+    parser.add_argument(
+        "--sources",
+        action="store_true",
+        help="make the C and compile nothing: what only a compiler can tell, flash and stack, is "
+        "not checked",
+    )
+    parser.add_argument(
+        "--stamp", metavar="FILE", default="", help="after a success, write this for a build around"
+    )
+    parser.add_argument(
+        "--depfile",
+        metavar="FILE",
+        default="",
+        help="write what --stamp depends on, for Make and Ninja",
+    )
 
 
 def run(given: argparse.Namespace) -> int:
     """Build, and leave a snapshot for the no-op check; or only say what a build would do."""
+    if given.depfile and not given.stamp:
+        raise UserError(
+            "--depfile says what a stamp depends on",
+            where="dlbuild build",
+            fix="add --stamp FILE",
+            exit_code=2,
+        )
     if given.dry_run:
         return _say(given)
+    pipeline = pipeline_of(given)
     if given.check:
-        return _check(given)
-    engine = build_all(given)
+        return _check(given, pipeline)
+    engine = build_all(given, pipeline)
     _say_of_measurements(engine, given)
     request, _ = request_of(list(given.command))
-    leave_snapshot(engine, PIPELINE, Path(given.out), request, given.started_ns)
+    rule = depfile_of(engine, pipeline, given.stamp) if given.depfile else ""
+    Marks(given.stamp, given.depfile).leave(given.out, request, rule, given.started_ns)
+    leave_snapshot(engine, pipeline, Path(given.out), request, given.started_ns)
     return 0
 
 
@@ -53,11 +80,16 @@ def _say_of_measurements(engine: Engine, given: argparse.Namespace) -> None:
         print("".join(f"{line}\n" for line in lines), end="")
 
 
+def pipeline_of(given: argparse.Namespace) -> Pipeline:
+    """Return the stages of a build, without those of compilers if --sources says so."""
+    return PIPELINE.of_sources if given.sources else PIPELINE
+
+
 def _say(given: argparse.Namespace) -> int:
     """Print what would run."""
     from dlbuild.cli.explain import foreseen  # noqa: PLC0415 - a build does not need it
 
-    found, _ = foreseen(given, with_verify_stages=False)
+    found, _ = foreseen(given, pipeline_of(given))
     lines = [
         f"{label}: {line.stage} ({line.state}{' ' if line.state == 'depends' else ': '}"
         f"{'; '.join(line.reasons)})"
@@ -69,12 +101,12 @@ def _say(given: argparse.Namespace) -> int:
     return 0
 
 
-def _check(given: argparse.Namespace) -> int:
+def _check(given: argparse.Namespace, pipeline: Pipeline) -> int:
     """Build elsewhere and print which files here are not as they would be."""
     out = Path(given.out)
     with tempfile.TemporaryDirectory(prefix="dlbuild-") as folder:
         other = argparse.Namespace(**{**vars(given), "out": folder})
-        engine = build_all(other, quiet=True)
+        engine = build_all(other, pipeline, quiet=True)
         written = {name for names in engine.ledger.written.values() for name in names}
         # The depfile names the build folder.
         wanted = {name: (Path(folder) / name).read_bytes() for name in written if name[-2:] != ".d"}
@@ -108,5 +140,6 @@ def build_all(
     )
     engine = build(selected(whole, asked_targets(given)), pipeline, how, identify, report)
     if not count and not quiet:
-        print("nothing to do")
+        restored = [f"{path.as_posix()}: restored" for path in sorted(engine.rewritten)]
+        print("\n".join(restored) or "nothing to do")
     return engine

@@ -36,7 +36,7 @@ def _known(ledger: Ledger) -> Pipeline:
 
 def run(given: argparse.Namespace) -> int:
     """Print it; nothing runs."""
-    found, number = foreseen(given, with_verify_stages=True)
+    found, number = foreseen(given)
     if given.json:
         rows = {label: [asdict(line) for line in lines] for label, lines in found.items()}
         print(json.dumps({"builds": number, "stages": rows}, indent=2))
@@ -46,14 +46,17 @@ def run(given: argparse.Namespace) -> int:
 
 
 def foreseen(
-    given: argparse.Namespace, *, with_verify_stages: bool
+    given: argparse.Namespace, pipeline: Pipeline | None = None
 ) -> tuple[dict[str, tuple[Forecast, ...]], int]:
-    """Return what would happen to each stage of each build, and how many builds there were."""
+    """Return what would happen to each stage of each build, and how many builds there were.
+
+    pipeline: its stages; None = those of a build, and those of verify that have run here.
+    """
     recipe = selected(whole_recipe(given), asked_targets(given))
     out = Path(given.out)
     ledger = read_ledger(out / STATE_FOLDER / LEDGER)
     store = open_store(out / STATE_FOLDER)
     engine = Engine(KeyMaker(recipe, identify), store, ledger, out, lambda _: None)
-    pipeline = _known(ledger) if with_verify_stages else PIPELINE
-    found = {one.label: tuple(forecast(engine, pipeline, one)) for one in recipe.builds}
+    stages = pipeline or _known(ledger)
+    found = {one.label: tuple(forecast(engine, stages, one)) for one in recipe.builds}
     return found, ledger.number

@@ -2,19 +2,23 @@
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dlbuild.base.paths import builtin_folder
 from dlbuild.build.engine import path_of
-from dlbuild.build.recipe import Build
+from dlbuild.build.pipeline import PIPELINE
+from dlbuild.build.recipe import Build, Recipe
 from dlbuild.build.stage import FILES
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import add_targets, asked_targets, selected, whole_recipe
-from dlbuild.ir.target import Target
+from dlbuild.ir.target import Target, is_tiled
 
 
 def arguments(parser: Parser) -> None:
     """Add its options."""
     add_targets(parser)
+    parser.add_argument("--sources", action="store_true", help="those of `build --sources`")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--make", action="store_true", help="print variables of make")
@@ -25,10 +29,12 @@ def run(given: argparse.Namespace) -> int:
     """Print them."""
     recipe = selected(whole_recipe(given), asked_targets(given))
     out = Path(given.out)
+    maker = PIPELINE.of_sources.maker if given.sources else PIPELINE.maker
     files = {
         build: {
             name: path_of(out, build, name).as_posix()
             for name in FILES
+            if name == "depfile" or name in maker
             if _is_written(name, build, recipe.targets[build.target])
         }
         for build in recipe.builds
@@ -40,29 +46,48 @@ def run(given: argparse.Namespace) -> int:
         ]
         print(json.dumps(entries, indent=2))
         return 0
-    for build, named in files.items():
-        if not (given.make or given.cmake):
-            print("\n".join(named.values()))
-            continue
-        for suffix, names in _VARIABLES.items():
-            variable = f"{_prefix(build)}_{suffix}"
-            words = " ".join(f'"{named[name]}"' if given.cmake else named[name] for name in names)
-            print(f"set({variable} {words})" if given.cmake else f"{variable} := {words}")
+    if not (given.make or given.cmake):
+        print("\n".join(path for named in files.values() for path in named.values()))
+        return 0
+    for name, words in _variables(recipe, files).items():
+        print(_cmake(name, words) if given.cmake else " ".join([name, ":=", *words]))
     return 0
+
+
+def _variables(recipe: Recipe, files: Mapping[Build, Mapping[str, str]]) -> dict[str, list[str]]:
+    """Return the variables of an outer build: what there is, and the files of each build."""
+    own = [path for path in recipe.files if not path.is_relative_to(builtin_folder())]
+    found = {
+        "DLBUILD_MODELS": list(dict.fromkeys(build.model for build in files)),
+        "DLBUILD_TARGETS": list(dict.fromkeys(build.target for build in files)),
+        "DLBUILD_RECIPE_FILES": [path.absolute().as_posix() for path in own if path.is_file()],
+    }
+    for build, named in files.items():
+        for suffix, names in _VARIABLES.items():
+            found[f"{_prefix(build)}_{suffix}"] = [named[name] for name in names if name in named]
+    return found
+
+
+def _cmake(name: str, words: Sequence[str]) -> str:
+    # Bracket arguments: no character of a path means anything in them.
+    return f"set({name}{''.join(f' [==[{word}]==]' for word in words)})"
 
 
 def _is_written(name: str, build: Build, target: Target) -> bool:
     if name == "weights_binary":
         return build.options.weights == "incbin"
     is_port = name in ("port_header", "port_source")
-    return not is_port or any("tiles" in memory.holds for memory in target.memories)
+    return not is_port or is_tiled(target.memories)
 
 
 _VARIABLES = {
-    "HEADERS": ("header", "weights_header"),
+    "HEADERS": ("header", "weights_header", "port_header"),
     "SOURCES": ("source", "weights_source"),
+    "BINARIES": ("weights_binary",),
+    "PORT": ("port_source",),
     "ARCHIVE": ("archive",),
 }
+"""Of an archive nobody needs the sources; of the sources all that they include or embed."""
 
 
 def _prefix(build: Build) -> str:

@@ -10,6 +10,11 @@ def request_of(arguments: list[str]) -> tuple[list[str], str]:
     return [*rest, f"-B{out}"] if out else rest, out or DEFAULT_OUT
 
 
+def value_of(arguments: list[str], option: str) -> str:
+    """Return the value of `--option VALUE` or `--option=VALUE`; the empty text if it is absent."""
+    return without_option(arguments, option)[1].removeprefix("=")
+
+
 def without_option(arguments: list[str], option: str) -> tuple[list[str], str]:
     """Return arguments without `-C DIR` or `-CDIR`, and DIR; the last one counts."""
     rest: list[str] = []

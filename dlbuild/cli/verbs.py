@@ -25,6 +25,7 @@ VERBS = {
         Verb("config", "dlbuild.cli.config", "Print the recipe with everything filled in."),
         Verb("explain", "dlbuild.cli.explain", "Say why each stage ran, or would run."),
         Verb("outputs", "dlbuild.cli.outputs", "List the files that a build writes."),
+        Verb("embed", "dlbuild.cli.embed", "Say where the files for CMake, Make and others are."),
         Verb("size", "dlbuild.cli.size", "Print RAM and flash of each model."),
         Verb("doctor", "dlbuild.cli.doctor", "Say which programs are missing, and who has them."),
         Verb("cache", "dlbuild.cli.cache", "Look after the results that projects share."),
@@ -35,7 +36,7 @@ VERBS = {
     )
 }
 
-VALUE_OPTIONS = ("-C", "-B", "-D", "-j", "--limit")
+VALUE_OPTIONS = ("-C", "-B", "-D", "-j", "--limit", "--target", "--stamp", "--depfile")
 """Options that may stand before the verb and take a value, which is not the verb."""
 
 

@@ -1,6 +1,6 @@
 """What a model is built for: memories, cores, costs, toolchain; and the options of one build."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -68,6 +68,11 @@ class Target:
     board: Board | None = None
     runner: str = ""
     dma: Dma | None = None
+
+
+def is_tiled(memories: Sequence[Memory]) -> bool:
+    """Say whether kernels may run through one of these memories, and so need a port."""
+    return any("tiles" in memory.holds for memory in memories)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,39 +5,57 @@ from collections.abc import Sequence
 from dlbuild.base.errors import UserError
 
 
-def depfile(outputs: Sequence[str], inputs: Sequence[str]) -> str:
+def depfile(outputs: Sequence[str], inputs: Sequence[str], *, phony: bool = False) -> str:
     """Return a Make rule without a recipe: each output depends on all inputs.
+
+    phony: give each input an empty rule, so that Make does not stop if it is gone (as gcc -MP).
 
     Raises:
         UserError: a name that Make and Ninja read differently (a `#` or `$`, or a line break).
     """
     targets = " ".join(map(_escaped, outputs))
     sources = " \\\n  ".join(map(_escaped, inputs))
-    return f"{targets}: \\\n  {sources}\n" if inputs else f"{targets}:\n"
+    rule = f"{targets}: \\\n  {sources}\n" if inputs else f"{targets}:\n"
+    return rule + "".join(f"\n{_escaped(name)}:\n" for name in inputs if phony)
 
 
-def make_fragment(name: str) -> str:
-    """Return a Makefile to include: variables for the model's sources, folder and archive."""
+def make_fragment(name: str, *, port: bool = False) -> str:
+    """Return a Makefile to include: variables for the model's sources, folder and archive.
+
+    port: the model calls the functions of dlb_port.h.
+    """
     prefix = name.upper()
+    folder = f"$({prefix}_FOLDER)"
+    headers = f"{folder}/{name}.h {folder}/{name}_weights.h"
+    headers += f" {folder}/dlb_port.h" if port else ""
+    ported = f" {folder}/dlb_port_memcpy.c" if port else ""
     return f"""\
 # Model '{name}': include this file, then compile {prefix}_SOURCES or link {prefix}_ARCHIVE.
 {prefix}_FOLDER := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
-{prefix}_SOURCES := $({prefix}_FOLDER)/{name}.c $({prefix}_FOLDER)/{name}_weights.c
-{prefix}_ARCHIVE := $({prefix}_FOLDER)/lib{name}.a
-{prefix}_CPPFLAGS := -I$({prefix}_FOLDER)
+{prefix}_SOURCES := {folder}/{name}.c {folder}/{name}_weights.c
+{prefix}_HEADERS := {headers}
+# A port that copies with memcpy, if the model needs one and the firmware has none of its own.
+{prefix}_PORT :={ported}
+{prefix}_ARCHIVE := {folder}/lib{name}.a
+{prefix}_CPPFLAGS := -I{folder}
 {prefix}_LDLIBS := -lm
+DLBUILD_FILES_{name} := $({prefix}_SOURCES) $({prefix}_HEADERS) $({prefix}_PORT)
 """
 
 
-def cmake_fragment(name: str) -> str:
-    """Return a CMake file to include: the model as a library, from source and as compiled."""
+def cmake_fragment(name: str, *, port: bool = False) -> str:
+    """Return a CMake file to include: the model as a library, from source and as compiled.
+
+    port: the model calls the functions of dlb_port.h, so the library has those that use memcpy.
+    """
+    ported = '\n    "${CMAKE_CURRENT_LIST_DIR}/dlb_port_memcpy.c"' if port else ""
     return f"""\
 # Model '{name}': include() this file, then link '{name}' (compiled with your flags) or
 # '{name}_archive' (as dlbuild compiled it).
 if(NOT TARGET {name})
   add_library({name} STATIC
     "${{CMAKE_CURRENT_LIST_DIR}}/{name}.c"
-    "${{CMAKE_CURRENT_LIST_DIR}}/{name}_weights.c")
+    "${{CMAKE_CURRENT_LIST_DIR}}/{name}_weights.c"{ported})
   target_include_directories({name} PUBLIC "${{CMAKE_CURRENT_LIST_DIR}}")
   target_link_libraries({name} PUBLIC m)
   add_library({name}_archive STATIC IMPORTED)

@@ -15,7 +15,7 @@ from dlbuild.emit.literals import COLUMNS, chunks
 from dlbuild.emit.names import identifier
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Schedule, TilePlan
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Options, Target, is_tiled
 from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook
@@ -84,7 +84,7 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         # C has no empty union, and the signature is to stay the same.
         room = replace(room, members=(Member("uint8_t", "unused", 1),), size_bytes=1)
     return {
-        **(_port_files(model) if tiles.tilings else {}),
+        **(_port_files(model) if is_tiled(target.memories) else {}),
         f"{name}.h": _header(model, tiles, schedule, room),
         f"{name}.c": _code(model, tiles, schedule, room),
         f"{name}_weights.h": _declarations(model),
@@ -101,7 +101,10 @@ def _room(model: Sources, tiles: TilePlan, schedule: Schedule) -> Arena:
 
 
 def _port_files(model: Sources) -> Mapping[str, str]:
-    """Return what kernels that run through a near memory call, and how a core does it."""
+    """Return what kernels that run through a near memory call, and how a core does it.
+
+    Written for every model of such a target, so that the files are known before there is a plan.
+    """
     loader = model.environment.loader
     assert loader is not None
     names = ("dlb_port.h", "dlb_port_memcpy.c")

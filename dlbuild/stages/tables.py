@@ -83,7 +83,8 @@ def tables(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     }
     text_of_file = model.render("weights.c.j2", file, "tables of numbers", context)
     files = {file: text_of_file.encode("ascii")}
-    return {**files, binary: content} if options.weights == "incbin" else files
+    # Never empty: which files there are is known from the recipe alone, for the build around ours.
+    return {**files, binary: content or b"\0"} if options.weights == "incbin" else files
 
 
 def _array(model: Sources, weights: Mapping[str, Array], table: Constant) -> Array:

@@ -205,15 +205,22 @@ def test_outputs_are_known_without_building(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.usefixtures("project")
 def test_outputs_as_variables(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, "outputs", "pc", "--make") == (
+    given = printed(capsys, "outputs", "pc", "--make").splitlines(keepends=True)
+    assert given[2].startswith("DLBUILD_RECIPE_FILES := /")
+    del given[2]
+    assert "".join(given) == (
+        "DLBUILD_MODELS := kws\n"
+        "DLBUILD_TARGETS := pc\n"
         "DLBUILD_pc_kws_HEADERS := build/dlbuild/pc/kws/kws.h"
         " build/dlbuild/pc/kws/kws_weights.h\n"
         "DLBUILD_pc_kws_SOURCES := build/dlbuild/pc/kws/kws.c"
         " build/dlbuild/pc/kws/kws_weights.c\n"
+        "DLBUILD_pc_kws_BINARIES :=\n"
+        "DLBUILD_pc_kws_PORT :=\n"
         "DLBUILD_pc_kws_ARCHIVE := build/dlbuild/pc/kws/libkws.a\n"
     )
-    assert printed(capsys, "outputs", "pc", "--cmake").splitlines()[2] == (
-        'set(DLBUILD_pc_kws_ARCHIVE "build/dlbuild/pc/kws/libkws.a")'
+    assert printed(capsys, "outputs", "pc", "--cmake").splitlines()[-1] == (
+        "set(DLBUILD_pc_kws_ARCHIVE [==[build/dlbuild/pc/kws/libkws.a]==])"
     )
 
 

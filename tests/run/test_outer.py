@@ -1,0 +1,141 @@
+"""What a build around ours is given: C alone, a stamp, a depfile, and the names of files."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
+RECIPE = """\
+version: 1
+models:
+  net: {source: net.onnx}
+targets:
+  pc: {extends: host}
+"""
+MARKS = ("--stamp", "out/stamp", "--depfile=out/stamp.d")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    shutil.copy(DIGITS / "digits_int8.onnx", tmp_path / "net.onnx")
+    (tmp_path / "dlbuild.yaml").write_text(RECIPE)
+    (tmp_path / "out").mkdir()
+    os.utime(tmp_path / "net.onnx", (1, 1))
+    return tmp_path
+
+
+def dlbuild(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "dlbuild", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "build/dlbuild/pc/net").iterdir() if path.is_file()}
+
+
+def prerequisites(folder: Path) -> list[str]:
+    rule = (folder / "out" / "stamp.d").read_text().partition("\n\n")[0]
+    return rule.partition(":")[2].replace("\\\n", " ").split()
+
+
+def test_sources_alone_need_no_compiler(project: Path) -> None:
+    said = dlbuild(project, "build", "--sources")
+    assert "compile" not in said
+    assert {"net.c", "net.h", "net_weights.c", "net_weights.h"} <= files(project)
+    assert not any(name.endswith((".o", ".a")) for name in files(project))
+
+
+def test_what_a_build_does_not_make_is_removed(project: Path) -> None:
+    dlbuild(project, "build")
+    assert "libnet.a" in files(project)
+    dlbuild(project, "build", "--sources")
+    assert "libnet.a" not in files(project)
+    dlbuild(project, "build")
+    assert "libnet.a" in files(project)
+
+
+def test_outputs_are_the_files_that_a_build_of_sources_writes(project: Path) -> None:
+    dlbuild(project, "build", "--sources", *MARKS)
+    (listed,) = json.loads(dlbuild(project, "outputs", "--sources", "--json"))
+    named = {path for path in listed["files"].values() if "/plan/" not in path}
+    assert named == {f"build/dlbuild/pc/net/{name}" for name in files(project)}
+
+
+def test_a_depfile_names_models_recipe_and_dlbuild_itself(project: Path) -> None:
+    dlbuild(project, "build", "--sources", *MARKS)
+    found = prerequisites(project)
+    assert (project / "net.onnx").as_posix() in found
+    assert (project / "dlbuild.yaml").as_posix() in found
+    assert any(name.endswith("/rules/ops/conv.yaml") for name in found)
+    assert any(name.endswith("/dlbuild/build/engine.py") for name in found)
+    assert any("/onnx-" in name for name in found)
+    assert all(Path(name).is_file() for name in found)
+
+
+def test_a_depfile_that_was_deleted_is_written_again(project: Path) -> None:
+    dlbuild(project, "build", "--sources", *MARKS)
+    then = (project / "out" / "stamp.d").read_text()
+    (project / "out" / "stamp.d").unlink()
+    assert dlbuild(project, "build", "--sources", *MARKS) == "nothing to do\n"
+    assert (project / "out" / "stamp.d").read_text() == then
+
+
+def test_a_stamp_is_as_old_as_the_start_of_the_build(project: Path) -> None:
+    dlbuild(project, "build", "--sources", *MARKS)
+    stamp = project / "out" / "stamp"
+    first = stamp.stat().st_mtime_ns
+    assert first < (project / "build/dlbuild/pc/net/net.c").stat().st_mtime_ns
+    dlbuild(project, "build", "--sources", *MARKS)
+    assert stamp.stat().st_mtime_ns > first
+
+
+def test_a_build_that_fails_leaves_the_stamp(project: Path) -> None:
+    dlbuild(project, "build", "--sources", *MARKS)
+    first = (project / "out" / "stamp").stat().st_mtime_ns
+    (project / "net.onnx").write_bytes(b"no model")
+    done = subprocess.run(
+        [sys.executable, "-m", "dlbuild", "build", "--sources", *MARKS],
+        cwd=project,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert (project / "out" / "stamp").stat().st_mtime_ns == first
+
+
+def test_a_depfile_without_a_stamp_is_refused(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dlbuild", "build", "--depfile", "x.d"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "dlbuild build: error: --depfile says what a stamp depends on\n  fix: add --stamp FILE\n",
+    )
+
+
+def test_a_file_that_was_edited_by_hand_is_restored_and_named(project: Path) -> None:
+    dlbuild(project, "build", "--sources")
+    (project / "build/dlbuild/pc/net/net.h").write_text("edited")
+    assert dlbuild(project, "build", "--sources") == "build/dlbuild/pc/net/net.h: restored\n"
+
+
+def test_embed_prints_places_that_are_there(project: Path) -> None:
+    places = json.loads(dlbuild(project, "embed", "--json"))
+    assert all(Path(place).exists() for place in places.values())
+    assert dlbuild(project, "embed", "cmake") == f"{places['cmake']}\n"
