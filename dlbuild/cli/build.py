@@ -73,7 +73,8 @@ def run(given: argparse.Namespace) -> int:
 
 def _say_of_measurements(engine: Engine, given: argparse.Namespace) -> None:
     """Print which files of measurements are out of date; a build never measures."""
-    if any(one.options.profile for one in engine.keys.recipe.builds):
+    # Without a compiler nobody knows which compiler's measurements these are.
+    if not given.sources and any(one.options.profile for one in engine.keys.recipe.builds):
         from dlbuild.cli.measurements import out_of_date  # noqa: PLC0415 - builds without need it not
 
         lines = out_of_date(engine, is_whole=not asked_targets(given))
