@@ -83,7 +83,9 @@ AFTER = {
 
 
 @pytest.mark.parametrize("after", AFTER)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(scale=st.floats(0.0625, 4.0, width=32))
 def test_a_tie_before_a_real_result_is_worth_one_step(
     after: str, scale: float, tmp_path: Path
@@ -118,7 +120,9 @@ def test_a_real_that_no_integers_precede_has_no_steps(tmp_path: Path) -> None:
     assert "rounding (1.19e-07)" in found.limit or "rounding (0)" in found.limit
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(seed=st.integers(0, 1000))
 def test_a_sum_that_cancels_is_known_to_the_rounding_of_its_terms(
     seed: int, tmp_path: Path
