@@ -68,21 +68,31 @@ def case_of(test: TestCase, book: RuleBook) -> Case:
     kept = [value for value in model.graph.input if value.name not in baked]
     del model.graph.input[:]
     model.graph.input.extend(kept)
-    live = {value.name: inputs[value.name] for value in kept}
+    live = {name: array for name, array in inputs.items() if name not in baked}
     shapes = {name: array.shape for name, array in live.items()}
+    shapes |= {
+        value.name: ()
+        for value, array in zip(test.model.graph.input, given, strict=False)
+        if isinstance(array, list) and not array
+    }
     return Case(test.name, model, live, outputs, shapes, test.rtol or 1e-3, test.atol or 1e-7)
 
 
 def named(values: object, arrays: object) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays by the names of their tensors.
+    """Yield the arrays by the names of their tensors; an absent one has none.
 
     Raises:
-        Unsuited: one is no tensor of numbers.
+        Unsuited: one holds text.
     """
     for value, array in zip(values, arrays, strict=False):  # type: ignore[call-overload] # protobuf
+        if array is None:
+            continue
+        if isinstance(array, list):
+            # The members of a sequence have names of their own in dlbuild.
+            members = [onnx.ValueInfoProto(name=f"{value.name}.{j}") for j in range(len(array))]
+            yield from named(members, array)
+            continue
         content = numpy_helper.to_array(array) if isinstance(array, onnx.TensorProto) else array
-        if isinstance(content, list | dict) or content is None:
-            raise Unsuited(f"'{value.name}' is a sequence, a map or an optional")
         content = np.asarray(content)
         if content.dtype.kind in "OUS":
             raise Unsuited(f"'{value.name}' holds text")
@@ -91,7 +101,7 @@ def named(values: object, arrays: object) -> Iterator[tuple[str, Array]]:
 
 def structural(model: onnx.ModelProto, inputs: Mapping[str, Array], book: RuleBook) -> set[str]:
     """Return the inputs that rules declare `value:`, directly or through arithmetic on them."""
-    shapes = {name: array.shape for name, array in inputs.items() if min(array.shape, default=1)}
+    shapes = {name: array.shape for name, array in inputs.items()}
     try:
         draft = draft_of(model, Path("model.onnx"), shapes, book)
     except UserError:
@@ -117,6 +127,7 @@ def structural(model: onnx.ModelProto, inputs: Mapping[str, Array], book: RuleBo
             source = producer.get(name)
             if source is not None and source.kind not in EXTENTS:
                 wanted += source.inputs
+                wanted += [value.name for a in source.special for value in a.g.output]
     return found & inputs.keys()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Literal
 
 from dlbuild.ir.dtype import DTYPES
 
@@ -74,6 +75,18 @@ class Quantized:
     zero_point: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A sequence or an optional that the model has as an input or output.
+
+    members: the tensors that stand for it in order; of an absent optional, none.
+    """
+
+    name: str
+    kind: Literal["sequence", "optional"]
+    members: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Graph:
     """A model's structure. `ops` are in topological order; names are unique.
@@ -81,6 +94,7 @@ class Graph:
     `constants` are the tensors whose numbers are in the weights file. Of those, only what
     `values` and `facts` repeat may shape anything but the weight table.
     notes: sentences for the user about what parse assumed or dropped.
+    groups: sequences and optionals of the interface, which are several tensors here.
     """
 
     name: str
@@ -93,6 +107,7 @@ class Graph:
     facts: tuple[Fact, ...] = ()
     quantized: tuple[Quantized, ...] = ()
     notes: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()
 
     @cached_property
     def tensor(self) -> Mapping[str, Tensor]:

@@ -18,7 +18,8 @@ from dlbuild.ir.weights import Array
 from dlbuild.rulebook.interpret import interpret
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.match import Wish, match
-from dlbuild.run.reference_oracles import Answer, ask_alone, ask_evaluator, ask_runtime
+from dlbuild.run.reference_groups import interface_values, member_values, whole_names
+from dlbuild.run.reference_oracles import ask_alone, ask_evaluator, ask_runtime
 from dlbuild.run.samples import Sample
 from dlbuild.run.verify_compare import Limit, Tolerance, compare, limit_for
 from dlbuild.stages.annotate import to_onnx
@@ -62,23 +63,25 @@ def reference(model: Model, samples: Sequence[Sample], wanted: Sequence[str]) ->
     notes: list[str] = []
     everything = [name for op in model.graph.ops for name in op.outputs if name]
     for ask, names in ((ask_runtime, wanted), (ask_evaluator, everything)):
-        answer = ask(model.file, [sample.inputs for sample in samples], names)
+        fed = [interface_values(model.graph.groups, sample.inputs) for sample in samples]
+        answer = ask(model.file, fed, whole_names(model.graph.groups, names))
         notes += answer.notes
         if answer.runs is not None:
-            _require_shapes(model.graph, answer)
+            runs = member_values(model.graph.groups, answer.runs)
+            _require_shapes(model.graph, answer.source, runs)
             if answer.is_checked:
-                notes.append(_check(model, samples, answer.runs))
-            return _completed(model, answer.source, answer.runs, samples, wanted, notes)
+                notes.append(_check(model, samples, runs))
+            return _completed(model, answer.source, runs, samples, wanted, notes)
     nothing: tuple[Values, ...] = tuple({} for _ in samples)
     return _completed(model, "the steps of the rules (numpy)", nothing, samples, wanted, notes)
 
 
-def _require_shapes(graph: Graph, answer: Answer) -> None:
-    for run in answer.runs or ():
+def _require_shapes(graph: Graph, source: str, runs: Sequence[Values]) -> None:
+    for run in runs:
         for name in graph.outputs:
             if name in run and run[name].shape != graph.tensor[name].shape:
                 raise UserError(
-                    f"output '{name}' has the shape {list(run[name].shape)} in {answer.source},"
+                    f"output '{name}' has the shape {list(run[name].shape)} in {source},"
                     f" {list(graph.tensor[name].shape)} here",
                     fix="bind the model's dynamic dimensions under 'shapes'",
                 )

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import onnx
 
 Values = Mapping[str, Array]
+Given = Array | list[Array]
+Fed = Mapping[str, Given]
+"""Tensors by name; a sequence is a list."""
 
 MODERN_OPSET = 21
 """A version of ONNX of which the evaluator has every operator."""
@@ -32,12 +35,12 @@ class Answer:
     """
 
     source: str
-    runs: tuple[Values, ...] | None = None
+    runs: tuple[Fed, ...] | None = None
     notes: tuple[str, ...] = ()
     is_checked: bool = False
 
 
-def ask_runtime(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -> Answer:
+def ask_runtime(file: Path, inputs: Sequence[Fed], wanted: Sequence[str]) -> Answer:
     """Ask ONNX Runtime: no optimisation, one thread."""
     try:
         import onnxruntime  # noqa: PLC0415 - optional
@@ -53,7 +56,7 @@ def ask_runtime(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -> 
         has = {entry.name for entry in session.get_inputs()}
         runs = []
         for values in inputs:
-            feeds = {name: np.ascontiguousarray(v) for name, v in values.items() if name in has}
+            feeds = {name: contiguous(value) for name, value in values.items() if name in has}
             answers = map(_numbers, session.run(names, feeds))
             runs.append(dict(zip(names, answers, strict=True)))
     except Exception as fault:  # noqa: BLE001 - whatever it refuses, the next oracle is asked
@@ -61,7 +64,14 @@ def ask_runtime(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -> 
     return Answer(source, tuple(runs))
 
 
-def ask_evaluator(file: Path, inputs: Sequence[Values], wanted: Sequence[str]) -> Answer:
+def contiguous(value: Given) -> Given:
+    """Return arrays as the runtime takes them."""
+    if isinstance(value, list):
+        return [np.ascontiguousarray(array) for array in value]
+    return np.ascontiguousarray(value)
+
+
+def ask_evaluator(file: Path, inputs: Sequence[Fed], wanted: Sequence[str]) -> Answer:
     """Ask onnx's reference evaluator, which lacks the older versions of some operators."""
     import onnx  # noqa: PLC0415 - slow to import
 
@@ -93,7 +103,8 @@ def ask_evaluator_alone(model: "onnx.ModelProto", values: Values) -> dict[str, A
     """Ask onnx's evaluator for what a model of one operator computes; empty if it lacks it."""
     names, feeds = _alone(model, values)
     with suppress(Exception):  # whatever it refuses, it does not know
-        return dict(_evaluated(model, names, [feeds])[0])
+        (answer,) = _evaluated(model, names, [feeds])
+        return {name: array for name, array in answer.items() if not isinstance(array, list)}
     return {}
 
 
@@ -112,11 +123,12 @@ def _options(onnxruntime: ModuleType) -> object:
     return options
 
 
-def _numbers(answer: Array | list[dict[str, float]]) -> Array:
+def _numbers(answer: Given | list[dict[str, float]]) -> Given:
     """Return an output's numbers; of one map for each row its values, in the map's order."""
-    if isinstance(answer, list):
-        return np.array([[*row.values()] for row in answer], np.float32)
-    return answer
+    if not isinstance(answer, list):
+        return answer
+    rows = [[*row.values()] for row in answer if isinstance(row, dict)]
+    return np.array(rows, np.float32) if rows else [np.asarray(member) for member in answer]
 
 
 def _versions(file: Path) -> tuple[int, int]:
@@ -132,8 +144,8 @@ def _versions(file: Path) -> tuple[int, int]:
 
 
 def _evaluated(
-    model: "onnx.ModelProto", names: Sequence[str], inputs: Sequence[Values]
-) -> tuple[Values, ...]:
+    model: "onnx.ModelProto", names: Sequence[str], inputs: Sequence[Fed]
+) -> tuple[Fed, ...]:
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - slow to import
 
     evaluator = ReferenceEvaluator(model)

@@ -17,7 +17,7 @@ from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_file import inputs_of, load_external, read_model
 from dlbuild.stages.parse_graph import draft_of
 from dlbuild.stages.rewrites.batchnorm import fold_batch_normalization
-from dlbuild.stages.rewrites.contents import check_contents
+from dlbuild.stages.rewrites.contents import check_contents, leave_out_empty
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.fold import facts_of, values_of
 from dlbuild.stages.rewrites.gemm import join_bias
@@ -66,6 +66,7 @@ def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: RuleBook, n
 def rewrite(draft: Draft, book: RuleBook) -> None:
     """Apply the passes in their order."""
     infer(draft, book, keep=INTEGER_WEIGHTS)
+    leave_out_empty(draft)
     name_outputs(draft)
     draft.drop_dead()
     slice_splits(draft)
@@ -107,6 +108,7 @@ def finish(draft: Draft, book: RuleBook, name: str) -> Parsed:
         facts_of(draft, ops, book),
         tuple(draft.quantized),
         tuple(draft.notes),
+        tuple(draft.groups),
     )
     return Parsed(graph, {tensor: draft.constants[tensor] for tensor in constants})
 

@@ -12,6 +12,7 @@ from dlbuild.ir.graph import Attribute, Tensor
 from dlbuild.ir.weights import Array, numpy_dtype
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_file import array_of
+from dlbuild.stages.parse_sequences import open_inputs
 from dlbuild.stages.parse_shapes import DTYPE_OF, bind
 from dlbuild.stages.rewrites.draft import Draft, Node, is_special
 
@@ -45,7 +46,10 @@ def draft_of(
     draft = Draft(where)
     read_constants(draft, graph)
     inputs = [value for value in graph.input if value.name not in draft.constants]
-    bound = bind(inputs, shapes, where)
+    opened = open_inputs(inputs, shapes, where)
+    draft.sequences, draft.optionals = opened.sequences, opened.optionals
+    draft.groups, draft.notes = opened.groups, opened.notes
+    bound = bind(opened.values, opened.shapes, where)
     draft.inputs = [tensor.name for tensor in bound.tensors]
     draft.tensors |= {tensor.name: tensor for tensor in bound.tensors}
     draft.notes += bound.notes
@@ -198,7 +202,8 @@ def check_reads(draft: Draft) -> None:
     Raises:
         UserError: names the node and the tensor.
     """
-    known = set(draft.tensors) | {name for node in draft.nodes for name in node.outputs}
+    known = draft.tensors.keys() | draft.sequences.keys() | draft.optionals.keys()
+    known |= {name for node in draft.nodes for name in node.outputs}
     for node in draft.nodes:
         for name in node.inputs:
             if name and name not in known:

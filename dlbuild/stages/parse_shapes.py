@@ -166,7 +166,7 @@ def close(
         raise UserError(
             f"input '{value.name}' is not a tensor of numbers",
             where=where,
-            why="sequences, maps, optional values and text have no fixed place in memory",
+            why="maps and text have no fixed place in memory",
             fix="export the model with tensors of numbers as inputs",
         )
     if shape is not None:

@@ -2,6 +2,7 @@
 
 from dlbuild.base.errors import UserError
 from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.sequences import choose_members, element_of, is_abstract
 from dlbuild.stages.rewrites.subgraphs import copies, graph_of, inlined
 
 CHOICE = "choice of branches"
@@ -43,7 +44,10 @@ def chosen(draft: Draft, node: Node) -> list[Node]:
     scalar = draft.integers(f"{node.label}/scalar", [])
     nodes = [Node("Reshape", [condition, scalar], [truth], opset=node.opset)]
     for position, name in enumerate(node.outputs):
-        then, other = results[position], results[count + position]
+        then, other = (element_of(draft, results[at + position]) for at in (0, count))
+        if not then or not other or is_abstract(draft, then) or is_abstract(draft, other):
+            nodes += choose_members(draft, node, truth, (name, then, other))
+            continue
         if draft.tensors[then].shape != draft.tensors[other].shape:
             raise UserError(
                 f"the branches give '{name}' the shapes {list(draft.shape(then))}"

@@ -6,22 +6,22 @@ from dlbuild.stages.rewrites.draft import Draft, Node
 INDEXED = frozenset({"Gather", "GatherElements"})
 
 
+def leave_out_empty(draft: Draft) -> None:
+    """Leave out the model's outputs without elements: C has no array of none, nor a use for it."""
+    for name in draft.outputs:
+        if draft.tensors[name].count == 0:
+            draft.notes.append(f"output '{name}' has no elements and is left out")
+    draft.outputs = [name for name in draft.outputs if draft.tensors[name].count]
+
+
 def check_contents(draft: Draft) -> None:
-    """Refuse results without elements, and constant indices outside the tensor they pick from.
+    """Refuse constant indices outside the tensor that they pick from.
 
     Raises:
         UserError: names the node and the tensor.
     """
     for node in draft.nodes:
         where = f"{draft.where}: node '{node.label}' ({node.kind})"
-        for name in filter(None, node.outputs):
-            if draft.tensors[name].count == 0:
-                raise UserError(
-                    f"the result '{name}' has no elements: {list(draft.shape(name))}",
-                    where=where,
-                    why="there is nothing to compute",
-                    fix="check the shapes in the recipe and the export of the model",
-                )
         if not node.domain and node.kind in INDEXED and node.inputs[1] in draft.constants:
             check_indices(draft, node, where)
 

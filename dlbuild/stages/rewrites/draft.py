@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.graph import Attribute, Fact, Quantized, Tensor
+from dlbuild.ir.graph import Attribute, Fact, Group, Quantized, Tensor
 from dlbuild.ir.weights import Array, dtype_name
 
 VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique", "LSTM", "GRU", "RNN"})
@@ -64,6 +64,7 @@ class Draft:
     """Nodes, tensors and constants; passes change it in place.
 
     where: the model file, for messages. declared: tensors whose type the file states.
+    sequences, optionals: what names stand for that are no tensors: members; what is held, or "".
     taken: names in use. made: names that a pass gave to integers that the file has as reals only.
     """
 
@@ -80,6 +81,9 @@ class Draft:
     facts: dict[Fact, None] = field(default_factory=dict)
     quantized: list[Quantized] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    sequences: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    optionals: dict[str, str] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
 
     def fresh(self, wanted: str) -> str:
         """Return `wanted`, or the first of `wanted_2`, `wanted_3`... that no tensor has."""

@@ -31,7 +31,8 @@ def body_of(draft: Draft, node: Node) -> list[Node]:
         for name in sorted(names - given)
         if name in defaults and defaults[name].default_value.name
     )
-    opsets = {domain_of(entry.domain): entry.version for entry in function.opset_import}
+    opsets = dict(draft.opsets)
+    opsets |= {domain_of(entry.domain): entry.version for entry in function.opset_import}
     graph = helper.make_graph([message], "body", [], [])
     model = helper.make_model(
         graph,

@@ -26,11 +26,12 @@ from dlbuild.stages.rewrites.functions import body_of
 from dlbuild.stages.rewrites.loops import loop_of
 from dlbuild.stages.rewrites.ml import ml_of
 from dlbuild.stages.rewrites.modernize import modernize
+from dlbuild.stages.rewrites.sequences import open_outputs, sequence_of
 
 PARTS = frozenset({"Split"})
 """Operators of which results without elements need no place."""
 
-REWRITES = (branch_of, loop_of, einsum_of, ml_of, modernize)
+REWRITES = (sequence_of, branch_of, loop_of, einsum_of, ml_of, modernize)
 """What may put other nodes in a node's place; the first that does so counts."""
 
 SMALL = 256
@@ -55,6 +56,7 @@ def infer(draft: Draft, book: RuleBook, *, keep: frozenset[str]) -> None:
     while pending:
         pending += walk.visit(pending.pop())[::-1]
     draft.nodes = walk.kept
+    open_outputs(draft)
 
 
 class Walk:
@@ -79,7 +81,7 @@ class Walk:
         if all(name in draft.tensors for name in node.outputs if name):
             self.kept.append(node)
             return []
-        if not node.special and not self.book.rules_for(node.domain, node.kind):
+        if not self.book.rules_for(node.domain, node.kind):
             body = body_of(draft, node)
             if body:
                 return body

@@ -109,7 +109,8 @@ def turned(draft: Draft, node: Node) -> list[Node]:
         raise unknown_turns(draft, node, "it depends on what the input holds")
     is_last = bool(limit) and turn >= int(draft.constants[limit].reshape(-1)[0])
     is_open = bool(condition) and condition not in draft.constants
-    if is_open and (not limit or collected):
+    is_abstract = any(name in draft.sequences or name in draft.optionals for name in states)
+    if is_open and (not limit or collected or is_abstract):
         raise unknown_turns(draft, node, "its condition depends on what the input holds")
     if is_last or (condition and not is_open and not draft.constants[condition].all()):
         return finished(draft, node, states, collected)
