@@ -203,6 +203,19 @@ TARGET = Record(
             MapOf(Quantity(COST), "dtype", "|".join(sorted(DTYPES)), "a dtype such as int8"),
             "Cycles per MAC for each dtype.",
         ),
+        Key(
+            "registers",
+            Record(
+                (
+                    Key(
+                        "integers", Whole(0), "Integers that an inner loop can keep; 11 if absent."
+                    ),
+                    Key("floats", Whole(0), "Floats, or vectors of them; 11 if absent."),
+                    Key("lanes", Whole(1), "Floats in a vector; 1 if absent."),
+                )
+            ),
+            "How many outputs a kernel computes together.",
+        ),
         Key("toolchain", TOOLCHAIN, "Commands that make objects."),
         Key("board", BOARD, "What a program needs to start there; see docs/runner.md."),
         Key(

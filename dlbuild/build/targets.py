@@ -18,7 +18,7 @@ from dlbuild.base.yamlsrc import (
     word,
 )
 from dlbuild.build.schema import OPTION_KEYS, TARGET
-from dlbuild.ir.target import Board, Dma, Memory, Target, Toolchain
+from dlbuild.ir.target import Board, Dma, Memory, Registers, Target, Toolchain
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class TargetBook:
         return _apply(said, self._resolve(wanted, path, is_own=to_own))
 
 
-def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:
+def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:  # noqa: C901 - a key each
     """Lay the keys of one table over what it extends."""
     target, entries = base.target, said.entries
     options = {k: node for k, node in entries.values.items() if k in OPTION_KEYS}
@@ -131,6 +131,8 @@ def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:
                 target = replace(target, board=board)
             case "dma":
                 target = replace(target, dma=_dma(table(node, key), target.dma or Dma()))
+            case "registers":
+                target = replace(target, registers=_registers(node, target.registers))
             case "runner":
                 target = replace(target, runner=word(node, key))
             case _:
@@ -201,6 +203,17 @@ def _dma(entries: Table, base: Dma) -> Dma:
     if "align" in entries:
         base = replace(base, align_bytes=whole(word(entries["align"], "align"), SIZE))
     return base
+
+
+def _registers(node: Node, base: Registers) -> Registers:
+    """Each number replaces that of the base."""
+    entries = table(node, "registers")
+    found = {key: int(word(entries[key], key)) for key in entries}
+    return Registers(
+        integers=found.get("integers", base.integers),
+        floats=found.get("floats", base.floats),
+        lanes=found.get("lanes", base.lanes),
+    )
 
 
 def _toolchain(entries: Table, base: Toolchain) -> Toolchain:

@@ -77,6 +77,7 @@ def _target(target: Target) -> Plain:
         "stack": _size(target.stack_bytes),
         "features": list(target.features),
         "cycles": {dtype: f"{cost:g} /MAC" for dtype, cost in target.cycles.items()},
+        "registers": asdict(target.registers),
         "toolchain": {
             "cc": target.toolchain.cc,
             "ar": target.toolchain.ar,

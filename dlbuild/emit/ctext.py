@@ -55,7 +55,9 @@ class ValueText:
     """A printer of values.
 
     operand, place: what each access reads and where; model_place: the same in the model's order.
-    named: accesses whose address, or value, already has a name in the C.
+    names: how variables are written.
+    starts, values: accesses of whose address a part, or whose value, already has a name in the C.
+    shift: how much further than `place` an access addresses now.
     """
 
     index: IndexText
@@ -65,9 +67,10 @@ class ValueText:
     place: Callable[[str], Place]
     model_place: Callable[[str], Index]
     by_value: frozenset[str]
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     starts: dict[str, tuple[str, Place]] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
+    shift: dict[str, Index] = field(default_factory=dict)
 
     def code(self, expr: Expr) -> str:
         """Return an expression as C that stands alone."""
@@ -106,10 +109,10 @@ class ValueText:
 
     def address(self, access: str) -> str:
         """Return the address of an access as C."""
-        if access in self.starts:
-            start, rest = self.starts[access]
-            return self.index.address(rest, start)
-        return self.index.address(self.place(access))
+        start, place = self.starts.get(access) or ("", self.place(access))
+        if access in self.shift:
+            place = Place((*place.parts, (self.shift[access], 1)))
+        return self.index.address(place, start)
 
     def text(self, expr: Expr) -> Text:
         """Return an expression as C."""

@@ -33,6 +33,12 @@ class Fitter:
         self._taken = set(taken)
         self._constants: dict[tuple[str, str], str] = {}
 
+    def beside(self, values: ValueText) -> Fitter:
+        """Return a fitter of other values in the same scope: what one names, both know."""
+        other = Fitter(values, ())
+        other._taken, other._constants = self._taken, self._constants
+        return other
+
     def fresh(self, name: str) -> str:
         """Return `name`, with a number if it is taken, and take it."""
         chosen, number = name, 2
@@ -64,7 +70,7 @@ class Fitter:
             start = f"const {COMPUTE[part.type]} {name} = "
             lines += self.statement(depth, start, part, self._values.code, ";")
             self._values.ranges.learn(name, part)
-            value = _replaced(value, part, Local(name, part.type))
+            value = replaced(value, part, Local(name, part.type))
         return [*lines, line]
 
     def _part(self, value: Expr, depth: int) -> Expr | None:
@@ -172,12 +178,13 @@ def _addends(code: str) -> list[str]:
 
 def _eager_parts(value: Expr) -> Iterator[Expr]:
     """Yield the proper parts of a value that are computed whatever the others are."""
-    for part in _children(value):
+    for part in children(value):
         yield part
         yield from _eager_parts(part)
 
 
-def _children(value: Expr) -> list[Expr]:
+def children(value: Expr) -> list[Expr]:
+    """Return the operands of a value that are computed whatever the others are."""
     match value:
         case Choose(test, _, _, _):
             return [test]
@@ -193,7 +200,7 @@ def _children(value: Expr) -> list[Expr]:
             return found
 
 
-def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
+def replaced(value: Expr, old: Expr, new: Expr) -> Expr:
     """Return the value with `new` wherever `old` is."""
     if value == old:
         return new
@@ -201,9 +208,9 @@ def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
     for item in fields(value):
         part = getattr(value, item.name)
         if isinstance(part, Expr):
-            changed[item.name] = _replaced(part, old, new)
+            changed[item.name] = replaced(part, old, new)
         elif isinstance(part, tuple):
             changed[item.name] = tuple(
-                _replaced(e, old, new) if isinstance(e, Expr) else e for e in part
+                replaced(e, old, new) if isinstance(e, Expr) else e for e in part
             )
     return replace(value, **changed) if changed else value  # type: ignore[arg-type] # same fields

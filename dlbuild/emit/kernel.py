@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import jinja2
 
 from dlbuild.emit.about import kernel_comment
+from dlbuild.emit.blocked import LANE, blocked_lines, from_starts
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctext import ValueText
 from dlbuild.emit.ctypes import COMPUTE, number, storage
@@ -23,7 +24,9 @@ from dlbuild.emit.nest import Printer
 from dlbuild.emit.opaque import Elements
 from dlbuild.emit.parameter import Parameter
 from dlbuild.emit.ranges import Ranges
+from dlbuild.emit.regions import regions
 from dlbuild.emit.rings import Rows, rows_of
+from dlbuild.ir.target import Registers
 from dlbuild.rulebook.address import strides
 from dlbuild.rulebook.index import Folded, Index, Loaded, Quotient, Remainder, Tabled
 from dlbuild.rulebook.instance import Instance, Operand
@@ -69,6 +72,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     restrict: frozenset[str],
     constants: frozenset[str],
     environment: jinja2.Environment,
+    registers: Registers | None = None,
 ) -> KernelText:
     """Print the function that computes an instance.
 
@@ -79,20 +83,17 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         restrict: operands that provably overlap with no other.
         constants: operands in the weight table; of one number they are passed by value.
         environment: where templates are.
+        registers: what blocks of outputs may use; None = no blocks, the least code.
     """
     operands = {o.name: o for o in instance.operands}
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
-    nests = _nests(instance, operands, orders, in_table)
     by_value = frozenset(n for n in in_table if prod(operands[n].shape) == 1)
+    nests = _regions(_nests(instance, operands, orders, in_table), by_value, registers)
     names = _names(operands, nests)
     bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
-    words = set(re.findall(r"\w+", "\n".join(line.text for body in bodies for line in body)))
-    written = _written(instance, nests)
-    parameters = tuple(
-        Parameter(o.name, storage(o.dtype), o.name in by_value, o.name not in written)
-        for o in instance.operands
-        if names[o.name] in words or not instance.nests
-    )
+    words = set(re.findall(r"\w+", "\n".join(line.text for b in bodies for line in b)))
+    is_used = {o: names[o] in words or not instance.nests for o in operands}
+    parameters = _parameters(instance, nests, by_value, is_used)
     given = tuple(g for g in dict.fromkeys(g for n in nests for g in n.given) if g in words)
     text = environment.get_template(instance.template or DEFAULT_TEMPLATE).render(
         signature=_signature(name, parameters, given, names, restrict),
@@ -113,12 +114,40 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     )
 
 
+def _parameters(
+    instance: Instance,
+    nests: Sequence[Lowered],
+    by_value: Collection[str],
+    is_used: Mapping[str, bool],
+) -> tuple[Parameter, ...]:
+    """Return the parameters of the operands that the code mentions."""
+    written = _written(instance, nests)
+    return tuple(
+        Parameter(o.name, storage(o.dtype), o.name in by_value, o.name not in written)
+        for o in instance.operands
+        if is_used[o.name]
+    )
+
+
 def _nests(
     instance: Instance, operands: Mapping[str, Operand], orders: Orders, in_table: frozenset[str]
 ) -> list[Lowered]:
     """Return the nests that do something, lowered."""
     nests = [lower(nest, operands, orders, in_table) for nest in instance.nests]
     return [n for n in nests if n.steps and all(n.extent[a] for a in n.domain)]
+
+
+def _regions(
+    nests: Sequence[Lowered], by_value: Collection[str], registers: Registers | None
+) -> list[Lowered]:
+    """Return the nests in blocks, if registers for these are given."""
+    if registers is None:
+        return list(nests)
+    found: list[Lowered] = []
+    for nest in nests:
+        held = frozenset(name for name, a in nest.access.items() if a.operand in by_value)
+        found += regions(nest, held, registers)
+    return found
 
 
 def _written(instance: Instance, nests: Sequence[Lowered]) -> frozenset[str]:
@@ -176,7 +205,12 @@ def _body(  # noqa: PLR0913, PLR0917 - what a nest is printed with
     nest, rows = rows_of(nest)
     printer = _printer(nest, operands, orders, by_value, names, rows)
     heads = [line for found in rows for line in found.lines(printer.indices, depth)]
-    loops = [*heads, *printer.lines(depth)]
+    if nest.blocks:
+        folding = _printer(from_starts(nest), operands, orders, by_value, names, rows)
+        ending = replace(printer, fitter=folding.fitter.beside(printer.values))
+        loops = [*heads, *blocked_lines(folding, ending, depth)]
+    else:
+        loops = [*heads, *printer.lines(depth)]
     lines = [*_sizes(nest, loops, depth), *_tables(nest, {found.name for found in rows}, depth)]
     if lines:
         lines.append(Line(0, ""))
@@ -193,7 +227,7 @@ def _printer(  # noqa: PLR0913, PLR0917 - what a nest is printed with
     rows: Sequence[Rows],
 ) -> Printer:
     access_dtype = {n: operands[a.operand].dtype for n, a in nest.access.items()}
-    ranges = Ranges(nest.extent, access_dtype, nest.given)
+    ranges = Ranges(nest.extent, access_dtype, nest.given, nest.span)
 
     def loaded_place(atom: Loaded) -> Place:
         pitch = strides(operands[atom.operand].shape, orders.get(atom.operand, ()))
@@ -218,7 +252,15 @@ def _printer(  # noqa: PLR0913, PLR0917 - what a nest is printed with
         by_value=frozenset(names[n] for n in by_value),
         names={name: _c_name(name) for name in locals_},
     )
-    taken = [*names.values(), *nest.extent, *nest.given, *map(_c_name, locals_), *nest.tables]
+    taken = [
+        *names.values(),
+        *nest.extent,
+        LANE,
+        *(block.axis for block in nest.blocks),
+        *nest.given,
+        *map(_c_name, locals_),
+        *nest.tables,
+    ]
     taken += [found.name for found in rows]
     fitter = Fitter(values, taken)
     return Printer(nest, operands, ranges, indices, values, fitter)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from dlbuild.emit.itext import Place
 from dlbuild.emit.liveness import live_steps, variables_of
-from dlbuild.emit.ranges import box_of
+from dlbuild.emit.ranges import Span, box_of
 from dlbuild.rulebook.address import address, view_strides
 from dlbuild.rulebook.index import Atom, Bound, Folded, Index, Quotient, Remainder
 from dlbuild.rulebook.instance import Access, Condition, Fold, Let, Loop, Nest, Operand, Store
@@ -27,6 +27,8 @@ class Lowered:
 
     domain, extent: the loops, outermost first. place: where each access is in memory.
     model_place: the same in the model's own order.
+    span: the axes of the domain of which it runs over a part.
+    blocks: the points of the domain that are computed together.
     """
 
     domain: tuple[str, ...]
@@ -38,6 +40,27 @@ class Lowered:
     tables: Mapping[str, tuple[float, ...]]
     given: Mapping[str, Bound]
     count: Mapping[str, str]
+    span: Mapping[str, Span] = field(default_factory=dict)
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def box(self) -> dict[str, tuple[int, int]]:
+        """The half-open range of all that its maps may name."""
+        return box_of(self.extent, self.given, self.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`size` points of an axis that are computed together.
+
+    start: the variable that holds the first of them. is_vector: they are left to the compiler as
+    a loop of its own, for it to compute in vectors; else each is written out.
+    """
+
+    axis: str
+    size: int
+    start: str = ""
+    is_vector: bool = False
 
 
 def lower(
@@ -65,8 +88,8 @@ def lower(
         given=nest.given,
         count=nest.count,
     )
-    proved = _without_proved_guards(whole)
-    return _merged(_ordered(_without_unit_axes(proved), operands, constants))
+    proved = without_proved_guards(whole)
+    return merged(_ordered(_without_unit_axes(proved), operands, constants))
 
 
 def mentioned(step: Loop, access: Mapping[str, Access]) -> Iterator[str]:
@@ -101,8 +124,9 @@ def _place(access: Access, operands: Mapping[str, Operand], orders: Orders) -> P
     return Place(tuple(sorted(parts, key=lambda part: -part[1])))
 
 
-def _without_proved_guards(nest: Lowered) -> Lowered:
-    box = box_of(nest.extent, nest.given)
+def without_proved_guards(nest: Lowered) -> Lowered:
+    """Return the nest without the guards that hold at all its points."""
+    box = nest.box
 
     def is_open(index: Index, extent: int) -> bool:
         low, high = index.interval(box)
@@ -151,11 +175,10 @@ def _simplified(atom: Atom, box: Mapping[str, tuple[int, int]]) -> Index:
             return Index.atom(atom)
 
 
-def _substituted(nest: Lowered, axes: Mapping[str, Index]) -> Lowered:
+def substituted(nest: Lowered, axes: Mapping[str, Index]) -> Lowered:
     """Return the nest with maps in the place of axes, which it loops over no longer."""
     extent = {a: e for a, e in nest.extent.items() if a not in axes}
-    box = box_of(nest.extent, nest.given)
-    change = _Simplification(axes=axes, box=box)
+    change = _Simplification(axes=axes, box=nest.box)
 
     def loop(step: Loop) -> Loop:
         return Loop(
@@ -175,6 +198,7 @@ def _substituted(nest: Lowered, axes: Mapping[str, Index]) -> Lowered:
         nest,
         domain=tuple(a for a in nest.domain if a not in axes),
         extent=extent,
+        span={a: s for a, s in nest.span.items() if a not in axes},
         access={n: change.access(a) for n, a in nest.access.items()},
         place={n: p.mapped(change.index) for n, p in nest.place.items()},
         model_place={n: change.index(i) for n, i in nest.model_place.items()},
@@ -183,7 +207,7 @@ def _substituted(nest: Lowered, axes: Mapping[str, Index]) -> Lowered:
 
 
 def _without_unit_axes(nest: Lowered) -> Lowered:
-    return _substituted(nest, {a: Index() for a, e in nest.extent.items() if e == 1})
+    return substituted(nest, {a: Index() for a, e in nest.extent.items() if e == 1})
 
 
 def _ordered(nest: Lowered, operands: Mapping[str, Operand], constants: frozenset[str]) -> Lowered:
@@ -251,7 +275,7 @@ def is_commutative(fold: Fold, folds: Sequence[Fold]) -> bool:
             return False
 
 
-def _merged(nest: Lowered) -> Lowered:
+def merged(nest: Lowered) -> Lowered:
     """Make one loop of neighbours that every address runs through without a gap."""
     while True:
         pair = next(_mergeable(nest), None)
@@ -260,15 +284,17 @@ def _merged(nest: Lowered) -> Lowered:
         outer, inner = pair
         extent = nest.extent[outer] * nest.extent[inner]
         name = _joint_name(outer, inner, nest)
-        nest = _substituted(nest, {outer: Index()})
+        nest = substituted(nest, {outer: Index()})
         nest = replace(nest, extent={**nest.extent, inner: extent})
         if name != inner:
-            nest = _renamed(nest, inner, name)
+            nest = renamed(nest, inner, name)
 
 
-def _renamed(nest: Lowered, old: str, new: str) -> Lowered:
-    both = replace(nest, extent={**nest.extent, new: nest.extent[old]})
-    changed = _substituted(both, {old: Index.axis(new)})
+def renamed(nest: Lowered, old: str, new: str) -> Lowered:
+    """Return the nest with another name for an axis."""
+    span = {new if a == old else a: s for a, s in nest.span.items()}
+    both = replace(nest, extent={**nest.extent, new: nest.extent[old]}, span=span)
+    changed = substituted(both, {old: Index.axis(new)})
     swap = {old: new}
     steps = tuple(
         replace(step, over=tuple(swap.get(a, a) for a in before.over))
@@ -278,6 +304,7 @@ def _renamed(nest: Lowered, old: str, new: str) -> Lowered:
         changed,
         domain=tuple(swap.get(a, a) for a in nest.domain),
         extent={swap.get(a, a): e for a, e in nest.extent.items()},
+        span=span,
         steps=steps,
     )
 
@@ -323,6 +350,8 @@ def _mergeable(nest: Lowered) -> Iterator[tuple[str, str]]:
 def _pinned(nest: Lowered) -> Iterator[str]:
     """Yield the axes whose own value or number of turns matters."""
     yield from nest.count
+    yield from nest.span
+    yield from (block.axis for block in nest.blocks)
     for place in nest.place.values():
         yield from place.flat.entangled_axes()
     for access in nest.access.values():

@@ -42,35 +42,70 @@ class Printer:
         body: list[Line] = []
         for step in self.nest.steps:
             self.ranges.enter(step)
-            body += _Step(self, step, hoisted, depth).lines(inside)
+            body += StepPrinter(self, step, hoisted, depth).lines(inside)
+        return self.around(body, hoisted, depth)
+
+    def around(
+        self, body: Sequence[Line], hoisted: Sequence[Sequence[Line]], depth: int
+    ) -> list[Line]:
+        """Return the loops over the domain around `body`.
+
+        hoisted: what is computed before all loops, inside the first, and so on.
+        """
+        lines = list(body)
         for level in reversed(range(len(self.nest.domain))):
-            axis = self.nest.domain[level]
             at = depth + level
-            end = self.nest.count.get(axis, axis.upper())
-            head = Line(at, f"for (int32_t {axis} = 0; {axis} < {end}; ++{axis}) {{")
-            body = [head, *hoisted[level + 1], *body, Line(at, "}")]
-        return [*hoisted[0], *body]
+            head = Line(at, self._head(self.nest.domain[level]))
+            lines = [head, *hoisted[level + 1], *lines, Line(at, "}")]
+        return [*hoisted[0], *lines]
+
+    def _head(self, axis: str) -> str:
+        """Return the head of the loop over an axis of the domain."""
+        nest = self.nest
+        span = nest.span.get(axis)
+        first, end = (
+            (0, nest.count.get(axis, axis.upper()))
+            if span is None
+            else (
+                span.first,
+                str(span.end),
+            )
+        )
+        block = next((b for b in nest.blocks if b.axis == axis), None)
+        if block is not None:
+            name, turn = block.start, f"{block.start} += {block.size}"
+        elif span is not None and span.skip != (0, 0):
+            last = span.skip[0] - 1
+            turn = f"{axis} += {axis} == {last} ? {span.skip[1] - last} : 1"
+            name = axis
+        else:
+            name, turn = axis, f"++{axis}"
+        return f"for (int32_t {name} = {first}; {name} < {end}; {turn}) {{"
 
 
 @dataclass
-class _Step:
+class StepPrinter:
+    """Prints one step of a nest. hoisted, depth: see Printer."""
+
     printer: Printer
     step: Loop
     hoisted: list[list[Line]]
     depth: int
 
     def lines(self, depth: int) -> list[Line]:
+        """Return the step's variables and its loops."""
         nest, step = self.printer.nest, self.step
-        found = [line for fold in step.folds for line in self._start(fold, depth)]
+        found = [line for fold in step.folds for line in self.start(fold, depth)]
         plan = guards.plan(step, nest.access, self.printer.ranges)
         if plan.is_dead or any(nest.extent[a] == 0 for a in step.over):
             return found
         tests = self._tests(plan.outer, depth)
         inside = depth + len(tests)
         body = self._loops(step.over, plan, inside)
-        return [*found, *_enclosed(tests, body, depth)]
+        return [*found, *enclosed(tests, body, depth)]
 
-    def _start(self, fold: Fold, depth: int) -> list[Line]:
+    def start(self, fold: Fold, depth: int) -> list[Line]:
+        """Return the declaration of a fold's variable."""
         values = self.printer.values
         name = values.names.get(fold.name, fold.name)
         head = f"{COMPUTE[fold.type]} {name} = "
@@ -83,7 +118,7 @@ class _Step:
 
     def _loops(self, over: Sequence[str], plan: Plan, depth: int) -> list[Line]:
         if not over:
-            return self._body(depth)
+            return self.body(depth)
         axis, rest = over[0], over[1:]
         before, first, end = self._range(axis, plan, depth)
         starts: list[Line] = []
@@ -98,7 +133,7 @@ class _Step:
             *before,
             *starts,
             Line(depth, head),
-            *_enclosed(tests, body, depth + 1),
+            *enclosed(tests, body, depth + 1),
             Line(depth, "}"),
         ]
 
@@ -185,16 +220,17 @@ class _Step:
             printer.values.starts[access] = (name, moving)
         return lines
 
-    def _body(self, depth: int) -> list[Line]:
+    def body(self, depth: int) -> list[Line]:
+        """Return what is done in one turn of the loops."""
         printer, step = self.printer, self.step
         values, fitter = printer.values, printer.fitter
-        lines = self._outside_reads(depth)
+        lines = self.outside_reads(depth)
         for let in step.lets:
             name = values.names.get(let.name, let.name)
             head = f"const {COMPUTE[let.type]} {name} = "
             lines += fitter.statement(depth, head, let.value, values.code, ";")
         for fold in step.folds:
-            lines += self._update(fold, depth)
+            lines += self.update(fold, depth)
         for store in step.stores:
             dtype = printer.operands[printer.nest.access[store.access].operand].dtype
 
@@ -206,7 +242,8 @@ class _Step:
         values.values.clear()
         return lines
 
-    def _update(self, fold: Fold, depth: int) -> list[Line]:
+    def update(self, fold: Fold, depth: int) -> list[Line]:
+        """Return the statement that folds one turn into a variable."""
         values, fitter = self.printer.values, self.printer.fitter
         name = values.names.get(fold.name, fold.name)
         head, value = f"{name} = ", fold.each
@@ -223,7 +260,7 @@ class _Step:
                 pass
         return fitter.statement(depth, head, value, values.code, ";")
 
-    def _outside_reads(self, depth: int) -> list[Line]:
+    def outside_reads(self, depth: int) -> list[Line]:
         """Read what may lie outside its tensor into a variable, with the value it has there."""
         printer = self.printer
         lines: list[Line] = []
@@ -247,11 +284,12 @@ class _Step:
             inner: list[Line] = []
             code = printer.fitter.place(at, access, inner)
             inner.append(Line(at, f"{name} = {code};"))
-            lines += _enclosed(tests, inner, depth)
+            lines += enclosed(tests, inner, depth)
         return lines
 
 
-def _enclosed(tests: Sequence[str], body: Sequence[Line], depth: int) -> list[Line]:
+def enclosed(tests: Sequence[str], body: Sequence[Line], depth: int) -> list[Line]:
+    """Return the lines inside nested if statements."""
     heads = [Line(depth + at, f"if ({test}) {{") for at, test in enumerate(tests)]
     feet = [Line(depth + at, "}") for at in reversed(range(len(tests)))]
     return [*heads, *body, *feet]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, prod
 from types import MappingProxyType
 
@@ -34,6 +35,20 @@ ANY: Range = (-inf, inf)
 CORNERS = ("+", "-", "*")
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The points first .. end - 1 of an axis, but those from skip[0] to before skip[1]."""
+
+    first: int
+    end: int
+    skip: tuple[int, int] = (0, 0)
+
+    @property
+    def points(self) -> int:
+        """How many they are."""
+        return self.end - self.first - (self.skip[1] - self.skip[0])
+
+
 class Ranges:
     """The ranges of a nest's values, given its loop extents and the element types it reads."""
 
@@ -42,9 +57,10 @@ class Ranges:
         extent: Mapping[str, int],
         dtype: Mapping[str, str],
         given: Mapping[str, Bound] = MappingProxyType({}),
+        span: Mapping[str, Span] = MappingProxyType({}),
     ) -> None:
-        """dtype: the element type that each access reads. given: see Nest."""
-        self._box = box_of(extent, given)
+        """dtype: the element type that each access reads. given: see Nest. span: see Lowered."""
+        self._box = box_of(extent, given, span)
         self._extent = extent
         self._dtype = dtype
         self._locals: dict[str, Range] = {}
@@ -181,9 +197,14 @@ class Ranges:
         return grown if again == grown else full(fold.type)
 
 
-def box_of(extent: Mapping[str, int], given: Mapping[str, Bound]) -> dict[str, tuple[int, int]]:
+def box_of(
+    extent: Mapping[str, int],
+    given: Mapping[str, Bound],
+    span: Mapping[str, Span] = MappingProxyType({}),
+) -> dict[str, tuple[int, int]]:
     """Return the half-open ranges of all that an index map of a nest may name."""
     box = {axis: (0, max(count, 1)) for axis, count in extent.items()}
+    box |= {axis: (part.first, part.end) for axis, part in span.items()}
     return box | {name: (low, high + 1) for name, (low, high) in given.items()}
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from dlbuild.emit.fit import Line
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.lower import Lowered
-from dlbuild.emit.ranges import box_of
 from dlbuild.rulebook.index import Index, Remainder, Tabled
 
 
@@ -51,7 +50,7 @@ def rows_of(nest: Lowered) -> tuple[Lowered, tuple[Rows, ...]]:
             if axes is None:
                 continue
             name = f"{access}_row"
-            last = index.interval(box_of(nest.extent, nest.given))[1] * stride
+            last = index.interval(nest.box)[1] * stride
             if axes:
                 numbers = (*(0 for _ in range(nest.extent[axes[0]] - 1)), last)
                 start = Index.atom(Tabled(Index.axis(axes[0]), name, numbers))

@@ -29,6 +29,19 @@ class Dma:
 
 
 @dataclass(frozen=True, slots=True)
+class Registers:
+    """What an innermost loop may keep at hand.
+
+    integers, floats: numbers, or vectors of `lanes` numbers of 32 bits. With more than one lane
+    the compiler turns loops over floats into vectors.
+    """
+
+    integers: int = 11
+    floats: int = 11
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Toolchain:
     """The commands that turn C into objects. `cflags` come after dlbuild's own."""
 
@@ -68,6 +81,7 @@ class Target:
     board: Board | None = None
     runner: str = ""
     dma: Dma | None = None
+    registers: Registers = Registers()
 
 
 def is_tiled(memories: Sequence[Memory]) -> bool:

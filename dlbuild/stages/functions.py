@@ -108,6 +108,7 @@ def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tupl
             orders=dict(orders),
             constants=in_table,
             environment=model.environment,
+            registers=model.registers,
         )
     return (
         render_kernel(
@@ -117,6 +118,7 @@ def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tupl
             restrict=restricted(model, places, instance),
             constants=in_table,
             environment=model.environment,
+            registers=model.registers,
         ),
     )
 

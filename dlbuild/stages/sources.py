@@ -9,7 +9,7 @@ from dlbuild.emit.ctypes import is_encoded, is_packed, storage
 from dlbuild.emit.environment import Environment, environment
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Options, Registers, Target
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
@@ -41,6 +41,11 @@ class Sources:
     def tag(self) -> str:
         """The part of the structure's digest that C compares."""
         return self.structure[:TAG_DIGITS]
+
+    @property
+    def registers(self) -> Registers | None:
+        """What blocks of outputs may use; none where the least code is asked for."""
+        return None if self.options.optimize == "size" else self.target.registers
 
     def render(self, template: str, file: str, about: str, context: Context) -> str:
         """Return the text of one file. `facts` of the context follow the banner's own."""

@@ -124,6 +124,7 @@ class _RowKernels:
             restrict=restricted(self._model, self._places, instance),
             constants=frozenset(o.name for o in instance.operands if o.tensor in self._constants),
             environment=self._model.environment,
+            registers=self._model.registers,
         )
         key = re.sub(rf"\b{name}\b", "", " ".join(text.text.split()))
         self._texts.setdefault(key, text)

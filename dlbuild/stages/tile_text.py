@@ -12,6 +12,7 @@ from dlbuild.emit.environment import Environment
 from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
 from dlbuild.emit.kernel import KernelText, Parameter, render_kernel
 from dlbuild.ir.plans import NearBuffer, Tiling
+from dlbuild.ir.target import Registers
 from dlbuild.rulebook.instance import Instance
 from dlbuild.stages.arena import MEMBER
 from dlbuild.stages.tile_fields import Fields, Span, fields_of
@@ -92,6 +93,7 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
     orders: dict[str, tuple[int, ...]],
     constants: frozenset[str],
     environment: Environment,
+    registers: Registers | None,
 ) -> tuple[KernelText, ...]:
     """Return the kernel of a task and the function that runs all tasks; the latter is called.
 
@@ -103,6 +105,7 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
         orders: axis order of each operand in the far memory.
         constants: operands in the weight table.
         environment: where templates are.
+        registers: see `render_kernel`.
     """
     near = near_kernel(instance, space, tiling, orders)
     moved = frozenset(m.operand.name for m in space.moved)
@@ -114,6 +117,7 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
             restrict=frozenset(o.name for o in made.operands),
             constants=constants - moved,
             environment=environment,
+            registers=registers,
         )
         for made, kernel in ((near.compute, name), (near.finish, f"{name}_finish"))
         if made is not None

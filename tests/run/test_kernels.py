@@ -15,7 +15,7 @@ from dlbuild.emit.environment import environment
 from dlbuild.emit.helpers import helper_names, helper_text, helpers_of
 from dlbuild.emit.kernel import KernelText, render_kernel
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
-from dlbuild.ir.target import Rounding
+from dlbuild.ir.target import Registers, Rounding
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.interpret import interpret, make
@@ -258,9 +258,19 @@ def numbers(case: Case, instance: Instance) -> dict[str, Array]:
     return {**found, **make(instance, found)}
 
 
+FORMS: Mapping[str, tuple[bool, Registers | None]] = {
+    "": (False, None),
+    "_packed": (True, None),
+    "_blocked": (True, Registers(integers=28, floats=28)),
+    "_few": (False, Registers(integers=11, floats=11)),
+    "_vectors": (True, Registers(integers=12, floats=14, lanes=4)),
+}
+"""How a kernel is printed: whether in the layout that its rule prefers, and in which blocks."""
+
+
 @cache
 def subjects() -> Mapping[str, Subject]:
-    """Return each case in the layout that its rule prefers, and in the model's own."""
+    """Return each case in all forms."""
     found: dict[str, Subject] = {}
     for name, case in CASES.items():
         instance = instance_of(case)
@@ -271,7 +281,8 @@ def subjects() -> Mapping[str, Subject]:
             for o in instance.operands
             if o.role == "input" and int(o.tensor[1:]) not in case.activations
         )
-        for suffix, orders in (("", {}), ("_packed", preferred)):
+        for suffix, (is_packed, registers) in FORMS.items():
+            orders = preferred if is_packed else {}
             text = render_kernel(
                 instance,
                 name + suffix,
@@ -279,6 +290,7 @@ def subjects() -> Mapping[str, Subject]:
                 restrict=frozenset(o.name for o in instance.operands) if suffix else frozenset(),
                 constants=constants,
                 environment=ENVIRONMENT,
+                registers=registers,
             )
             found[name + suffix] = Subject(instance, arrays, orders, text)
     return found
@@ -290,7 +302,7 @@ def results(call_in_c: Calls) -> Mapping[str, Mapping[str, Array]]:
     return dict(zip(subjects(), call_in_c(printed), strict=True))
 
 
-@pytest.mark.parametrize("suffix", ["", "_packed"])
+@pytest.mark.parametrize("suffix", FORMS)
 @pytest.mark.parametrize("name", CASES)
 def test_the_c_of_a_rule_computes_what_numpy_does(
     results: Mapping[str, Mapping[str, Array]], name: str, suffix: str
@@ -306,6 +318,15 @@ def test_the_c_of_a_rule_computes_what_numpy_does(
             assert close, operand
         else:
             np.testing.assert_array_equal(found[operand], array)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_blocks_change_no_bit(results: Mapping[str, Mapping[str, Array]], name: str) -> None:
+    plain = results[f"{name}_packed"]
+
+    for form in ("_blocked", "_vectors"):
+        found = {k: v.tobytes() for k, v in results[name + form].items()}
+        assert found == {k: v.tobytes() for k, v in plain.items()}, form
 
 
 @pytest.mark.parametrize(

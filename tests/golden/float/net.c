@@ -90,22 +90,27 @@ static void conv1(const float *restrict x, const float *restrict w, const float 
 {
     enum { OH = 8, OW = 8, M = 4, KH = 3, KW = 3 };
 
+    /* In blocks of 2 m. */
     for (int32_t oh = 0; oh < OH; ++oh) {
         const int32_t kh_first = max_i32(1 - oh, 0);
         const int32_t kh_end = min_i32(9 - oh, KH);
         for (int32_t ow = 0; ow < OW; ++ow) {
             const int32_t kw_first = max_i32(1 - ow, 0);
             const int32_t kw_end = min_i32(9 - ow, KW);
-            for (int32_t m = 0; m < M; ++m) {
-                float acc = 0.0F;
+            for (int32_t m0 = 0; m0 < M; m0 += 2) {
+                float acc[2] = {0.0F};
                 for (int32_t kh = kh_first; kh < kh_end; ++kh) {
                     const int32_t x_at = ((oh + kh - 1) * 8) + ow - 1;
-                    const int32_t w_at = (m * 9) + (kh * 3);
+                    const int32_t w_at = (m0 * 9) + (kh * 3);
                     for (int32_t kw = kw_first; kw < kw_end; ++kw) {
-                        acc += x[x_at + kw] * w[w_at + kw];
+                        const float x_now = x[x_at + kw];
+                        acc[0] += x_now * w[w_at + kw];
+                        acc[1] += x_now * w[w_at + kw + 9];
                     }
                 }
-                y[(oh * 32) + (ow * 4) + m] = max_f32(acc + b[m], 0.0F);
+                for (int32_t m = m0; m < m0 + 2; ++m) {
+                    y[(oh * 32) + (ow * 4) + m] = max_f32(acc[m - m0] + b[m], 0.0F);
+                }
             }
         }
     }
@@ -123,12 +128,16 @@ static void globalaveragepool2(const float *restrict x, float *restrict y)
 {
     enum { C = 4, SHW = 64 };
 
-    for (int32_t c = 0; c < C; ++c) {
-        float acc = 0.0F;
+    /* In blocks of 2 c. */
+    for (int32_t c0 = 0; c0 < C; c0 += 2) {
+        float acc[2] = {0.0F};
         for (int32_t shw = 0; shw < SHW; ++shw) {
-            acc += x[(shw * 4) + c];
+            acc[0] += x[(shw * 4) + c0];
+            acc[1] += x[(shw * 4) + c0 + 1];
         }
-        y[c] = acc / 64.0F;
+        for (int32_t c = c0; c < c0 + 2; ++c) {
+            y[c] = acc[c - c0] / 64.0F;
+        }
     }
 }
 
@@ -145,14 +154,30 @@ NET_KERNEL
 static void gemm4(const float *restrict a, const float *restrict b, const float *restrict c,
                   float *restrict y)
 {
-    enum { N = 3, K = 4 };
+    {
+        enum { K = 4 };
 
-    for (int32_t n = 0; n < N; ++n) {
+        /* In blocks of 2 n. */
+        for (int32_t n0 = 0; n0 < 2; n0 += 2) {
+            float acc[2] = {0.0F};
+            for (int32_t k = 0; k < K; ++k) {
+                const float a_now = a[k];
+                acc[0] += a_now * b[(n0 * 4) + k];
+                acc[1] += a_now * b[(n0 * 4) + k + 4];
+            }
+            for (int32_t n = n0; n < n0 + 2; ++n) {
+                y[n] = acc[n - n0] + c[n];
+            }
+        }
+    }
+    {
+        enum { K = 4 };
+
         float acc = 0.0F;
         for (int32_t k = 0; k < K; ++k) {
-            acc += a[k] * b[(n * 4) + k];
+            acc += a[k] * b[k + 8];
         }
-        y[n] = acc + c[n];
+        y[2] = acc + c[2];
     }
 }
 

@@ -119,24 +119,29 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
 {
     enum { OH = 8, OW = 8, M = 4, KH = 3, KW = 3 };
 
+    /* In blocks of 2 m. */
     for (int32_t oh = 0; oh < OH; ++oh) {
         const int32_t kh_first = max_i32(1 - oh, 0);
         const int32_t kh_end = min_i32(9 - oh, KH);
         for (int32_t ow = 0; ow < OW; ++ow) {
             const int32_t kw_first = max_i32(1 - ow, 0);
             const int32_t kw_end = min_i32(9 - ow, KW);
-            for (int32_t m = 0; m < M; ++m) {
-                int32_t acc = 0;
+            for (int32_t m0 = 0; m0 < M; m0 += 2) {
+                int32_t acc[2] = {0};
                 for (int32_t kh = kh_first; kh < kh_end; ++kh) {
                     const int32_t x_at = ((oh + kh - 1) * 8) + ow - 1;
-                    const int32_t w_at = (m * 9) + (kh * 3);
+                    const int32_t w_at = (m0 * 9) + (kh * 3);
                     for (int32_t kw = kw_first; kw < kw_end; ++kw) {
-                        acc += (x[x_at + kw] - xz) * w[w_at + kw];
+                        const int32_t x_now = x[x_at + kw] - xz;
+                        acc[0] += x_now * w[w_at + kw];
+                        acc[1] += x_now * w[w_at + kw + 9];
                     }
                 }
-                const float part = rintf((float)wrap_add_i32(acc, b[m]) * scale[m]);
-                const int32_t part2 = (int32_t)saturate_f32(part + (float)yz, -128.0F, 127.0F);
-                y[(oh * 32) + (ow * 4) + m] = (int8_t)max_i32(part2, x1);
+                for (int32_t m = m0; m < m0 + 2; ++m) {
+                    const float part = (float)wrap_add_i32(acc[m - m0], b[m]) * scale[m];
+                    const float part2 = saturate_f32(rintf(part) + (float)yz, -128.0F, 127.0F);
+                    y[(oh * 32) + (ow * 4) + m] = (int8_t)max_i32((int32_t)part2, x1);
+                }
             }
         }
     }
@@ -160,13 +165,17 @@ static void globalaveragepool2(const int8_t *restrict x, float xs, int8_t xz, fl
 {
     enum { C = 4, SHW = 64 };
 
-    for (int32_t c = 0; c < C; ++c) {
-        int32_t acc = 0;
+    /* In blocks of 2 c. */
+    for (int32_t c0 = 0; c0 < C; c0 += 2) {
+        int32_t acc[2] = {0};
         for (int32_t shw = 0; shw < SHW; ++shw) {
-            acc += x[(shw * 4) + c] - xz;
+            acc[0] += x[(shw * 4) + c0] - xz;
+            acc[1] += x[(shw * 4) + c0 + 1] - xz;
         }
-        const float part = rintf((((float)acc * xs) / 64.0F) / ys) + (float)yz;
-        y[c] = (int8_t)saturate_f32(part, -128.0F, 127.0F);
+        for (int32_t c = c0; c < c0 + 2; ++c) {
+            const float part = rintf((((float)acc[c - c0] * xs) / 64.0F) / ys) + (float)yz;
+            y[c] = (int8_t)saturate_f32(part, -128.0F, 127.0F);
+        }
     }
 }
 

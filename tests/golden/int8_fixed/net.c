@@ -94,9 +94,13 @@ static inline int64_t saturate_i64(int64_t value, int64_t low, int64_t high)
 static inline int32_t scale_fixed(int32_t value, int32_t multiplier, int32_t shift)
 {
     const int64_t product = (int64_t)value * multiplier; /* magnitude at most 2^62 */
-    const int64_t scaled = (product + (INT64_C(1) << (shift - 1))) >> shift;
 
-    return (int32_t)saturate_i64(scaled, -1073741824, 1073741824);
+    if (shift > 32) {
+        /* The lower word of the product is less than one unit of what is rounded. */
+        return ((int32_t)(product >> 32) + (INT32_C(1) << (shift - 33))) >> (shift - 32);
+    }
+    return (int32_t)saturate_i64((product + (INT64_C(1) << (shift - 1))) >> shift, -1073741824,
+                                 1073741824);
 }
 
 /* Sum modulo 2^32. */
@@ -128,24 +132,30 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
 {
     enum { OH = 8, OW = 8, M = 4, KH = 3, KW = 3 };
 
+    /* In blocks of 2 m. */
     for (int32_t oh = 0; oh < OH; ++oh) {
         const int32_t kh_first = max_i32(1 - oh, 0);
         const int32_t kh_end = min_i32(9 - oh, KH);
         for (int32_t ow = 0; ow < OW; ++ow) {
             const int32_t kw_first = max_i32(1 - ow, 0);
             const int32_t kw_end = min_i32(9 - ow, KW);
-            for (int32_t m = 0; m < M; ++m) {
-                int32_t acc = 0;
+            for (int32_t m0 = 0; m0 < M; m0 += 2) {
+                int32_t acc[2] = {0};
                 for (int32_t kh = kh_first; kh < kh_end; ++kh) {
                     const int32_t x_at = ((oh + kh - 1) * 8) + ow - 1;
-                    const int32_t w_at = (m * 9) + (kh * 3);
+                    const int32_t w_at = (m0 * 9) + (kh * 3);
                     for (int32_t kw = kw_first; kw < kw_end; ++kw) {
-                        acc += (x[x_at + kw] - xz) * w[w_at + kw];
+                        const int32_t x_now = x[x_at + kw] - xz;
+                        acc[0] += x_now * w[w_at + kw];
+                        acc[1] += x_now * w[w_at + kw + 9];
                     }
                 }
-                const int32_t part = wrap_add_i32(acc, b[m]);
-                const int32_t part2 = scale_fixed(part, multiplier[m], shift[m]) + yz;
-                y[(oh * 32) + (ow * 4) + m] = (int8_t)max_i32(saturate_i32(part2, -128, 127), x1);
+                for (int32_t m = m0; m < m0 + 2; ++m) {
+                    const int32_t part = wrap_add_i32(acc[m - m0], b[m]);
+                    const int32_t part2 = scale_fixed(part, multiplier[m], shift[m]) + yz;
+                    const int32_t part3 = saturate_i32(part2, -128, 127);
+                    y[(oh * 32) + (ow * 4) + m] = (int8_t)max_i32(part3, x1);
+                }
             }
         }
     }
@@ -169,12 +179,17 @@ static void globalaveragepool2(const int8_t *restrict x, int8_t xz, int8_t yz, i
 {
     enum { C = 4, SHW = 64 };
 
-    for (int32_t c = 0; c < C; ++c) {
-        int32_t acc = 0;
+    /* In blocks of 2 c. */
+    for (int32_t c0 = 0; c0 < C; c0 += 2) {
+        int32_t acc[2] = {0};
         for (int32_t shw = 0; shw < SHW; ++shw) {
-            acc += x[(shw * 4) + c] - xz;
+            acc[0] += x[(shw * 4) + c0] - xz;
+            acc[1] += x[(shw * 4) + c0 + 1] - xz;
         }
-        y[c] = (int8_t)saturate_i32(scale_fixed(acc, multiplier, shift) + yz, -128, 127);
+        for (int32_t c = c0; c < c0 + 2; ++c) {
+            const int32_t part = scale_fixed(acc[c - c0], multiplier, shift) + yz;
+            y[c] = (int8_t)saturate_i32(part, -128, 127);
+        }
     }
 }
 
