@@ -14,6 +14,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden files instead of comparing"
     )
+    parser.addoption(
+        "--reported",
+        action="append",
+        default=[],
+        metavar="FAULT",
+        help="run the tests that rule out this reported fault alone; may be given more than once",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the faults asked for, and write in reports which fault each rules out."""
+    wanted = frozenset(config.getoption("--reported"))
+    kept: list[pytest.Item] = []
+    others: list[pytest.Item] = []
+    for item in items:
+        faults = [mark.args[0] for mark in item.iter_markers("reported")]
+        item.user_properties += [("reported", fault) for fault in faults]
+        (kept if not wanted or wanted.intersection(faults) else others).append(item)
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = kept
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,6 +1,7 @@
 """The model's bytes: the ONNX file and the external data files it names."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -30,20 +31,27 @@ def read_model(source: Path) -> onnx.ModelProto:
             where=str(source),
             fix="correct the path in `source:`; it is relative to the file that names it",
         ) from None
+    except IsADirectoryError:
+        raise UserError(
+            "the model is a folder, not a file",
+            where=str(source),
+            fix="name the .onnx file; a SavedModel has to be converted:"
+            " python -m tf2onnx.convert --saved-model FOLDER --output model.onnx",
+        ) from None
     except OSError as error:
         raise UserError(
             f"the model file cannot be read: {error.strerror}", where=str(source)
         ) from None
     fault = framing_fault(content)
     if fault:
-        raise broken(source, fault, len(content))
+        raise broken(source, fault, content)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)
     except DecodeError:
-        raise broken(source, "damaged", len(content)) from None
+        raise broken(source, "damaged", content) from None
     if not model.HasField("graph"):
-        raise broken(source, "truncated", len(content))
+        raise broken(source, "truncated", content)
     if not is_text(model):
         raise UserError(
             "a name in the model is not UTF-8 text",
@@ -67,19 +75,57 @@ def is_text(message: Message) -> bool:
     return True
 
 
-def broken(source: Path, fault: str, size_bytes: int) -> UserError:
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A kind of file that is taken for a model: the bytes that show it, and at which place."""
+
+    signature: bytes
+    at: int
+    why: str
+    fix: str
+
+
+EXPORT = "export the model to ONNX again, with the exporter of its framework"
+FOREIGN = (
+    Foreign(
+        b"version https://git-lfs",
+        0,
+        "it is a Git LFS pointer: the model itself was not fetched",
+        "run `git lfs pull` in the model's repository",
+    ),
+    Foreign(
+        b"TFL3",
+        4,
+        "it is a TensorFlow Lite model",
+        "convert it: python -m tf2onnx.convert --tflite model.tflite --output model.onnx",
+    ),
+    Foreign(b"\x89HDF", 0, "it is an HDF5 file, as Keras writes it", EXPORT),
+    Foreign(b"PK\x03\x04", 0, "it is a zip archive, as PyTorch and Keras write it", EXPORT),
+    Foreign(
+        b"<",
+        0,
+        "it is a web page or XML, perhaps the page about the model",
+        "download the file itself (GitHub: 'Download raw file')",
+    ),
+)
+UNKNOWN = Foreign(
+    b"",
+    0,
+    "its bytes are not a serialised onnx.ModelProto",
+    "export the model to ONNX (a .tflite, .pt or .h5 file has to be converted first)",
+)
+
+
+def broken(source: Path, fault: str, content: bytes) -> UserError:
     """Return the error for bytes that are no complete model."""
     if fault == "foreign":
-        return UserError(
-            "this is not an ONNX file",
-            where=str(source),
-            why="its bytes are not a serialised onnx.ModelProto",
-            fix="export the model to ONNX (a .tflite, .pt or .h5 file has to be converted first)",
-        )
+        kinds = (k for k in FOREIGN if content[k.at :].lstrip().startswith(k.signature))
+        kind = next(kinds, UNKNOWN)
+        return UserError("this is not an ONNX file", where=str(source), why=kind.why, fix=kind.fix)
     return UserError(
         f"the ONNX file is {fault}",
         where=str(source),
-        why=f"after {size_bytes:,} bytes the model is not complete"
+        why=f"after {len(content):,} bytes the model is not complete"
         if fault == "truncated"
         else "it begins like an ONNX model but cannot be decoded",
         fix="copy or export it again (with Git LFS: run `git lfs pull`)",

@@ -102,6 +102,7 @@ def project(tmp_path: Path, cache: Path) -> Project:  # noqa: ARG001 - its own
     return Project(tmp_path)
 
 
+@pytest.mark.reported("c12_no_op_rebuild_touches")
 def test_a_build_with_nothing_to_do_imports_nothing_heavy_and_touches_no_file(
     project: Project,
 ) -> None:
@@ -193,6 +194,7 @@ def test_an_option_that_changes_nothing_compiles_nothing(project: Project) -> No
     assert "compile" not in project.build()
 
 
+@pytest.mark.reported("c13_deterministic")
 def test_the_same_bytes_wherever_and_however_it_is_built(
     tmp_path_factory: pytest.TempPathFactory, project: Project
 ) -> None:

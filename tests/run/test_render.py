@@ -219,6 +219,7 @@ def test_the_text_is_the_golden_one(case: str, golden: Golden) -> None:
     golden(case, {name: content.decode("ascii") for name, content in files.items()})
 
 
+@pytest.mark.reported("c05_warnings")
 @pytest.mark.parametrize("compiler", COMPILERS, ids=lambda c: " ".join(c[:2]))
 @pytest.mark.parametrize("case", CASES)
 def test_no_compiler_warns(case: str, compiler: Sequence[str], tmp_path: Path) -> None:
@@ -248,6 +249,7 @@ def test_clang_format_changes_nothing(case: str, tmp_path: Path) -> None:
         assert max(map(len, done.stdout.splitlines())) <= 100
 
 
+@pytest.mark.reported("c04_header_cpp")
 @pytest.mark.parametrize("case", CASES)
 def test_the_header_is_clean_in_cpp(case: str, tmp_path: Path) -> None:
     if not shutil.which("g++"):
@@ -271,6 +273,7 @@ def test_new_weights_change_the_tables_alone() -> None:
         assert [name for name in first if first[name] != second[name]] == ["net_weights.c"]
 
 
+@pytest.mark.reported("c03_two_models_one_firmware")
 def test_two_models_link_into_one_firmware(tmp_path: Path) -> None:
     folder = written(tmp_path / "c", plan(float_model()).files("one"))
     written(folder, plan(float_model(7)).files("two"))

@@ -228,6 +228,7 @@ def test_a_kernel_that_nobody_else_computes_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.reported("c21_esp_result_mismatch_shape")
 def test_a_wrong_number_shows_in_its_kernel_alone(digits: Callable[..., Case]) -> None:
     case = digits()
     path = case.built.folder / "digits.c"

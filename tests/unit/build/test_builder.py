@@ -200,6 +200,7 @@ def test_going_back_takes_results_from_the_store(project: Project) -> None:
     assert project.content("pc/a/a.c") == "speed plan of ONE TWO"
 
 
+@pytest.mark.reported("c11_stale_after_weight_change")
 def test_same_size_and_time_in_place_is_noticed(project: Project) -> None:
     project.build()
     status = Path("a.onnx").stat()
@@ -333,6 +334,7 @@ def test_threads_change_no_byte(project: Project) -> None:
     assert {path: (project.out / path).read_bytes() for path in first} == first
 
 
+@pytest.mark.reported("c11_stale_after_weight_change")
 def test_external_data_is_an_input(project: Project) -> None:
     Path("extra.bin").write_bytes(b"1")
     project.build()

@@ -85,12 +85,17 @@ def test_chunks_leave_no_rest_where_the_size_divides() -> None:
 
 @given(st.binary(min_size=1, max_size=9000))
 def test_string_literals_read_back_equal(content: bytes) -> None:
-    literals = text(content)[1:-1].split(",")
-    rows = ["".join(re.findall(r'"([^"]*)"', literal)) for literal in literals]
+    lines = text(content)[2:-2].split("\n")
+    ends = [line.endswith('",') for line in lines]
+    bodies = [
+        line.rstrip(",")[1:-1] if end else line[1:-1] for line, end in zip(lines, ends, strict=True)
+    ]
 
-    assert len(rows) == chunks(len(content)).rows
+    assert sum(ends) == chunks(len(content)).rows - 1
     assert all(len(line) <= 100 for line in text(content).splitlines())
-    assert bytes(int(byte, 8) for row in rows for byte in row.split("\\")[1:]) == content
+    assert not re.search(r'"|\?|\\(?![0-7]{3})', "".join(bodies))
+    found = re.findall(r"\\([0-7]{3})|([^\\])", "".join(bodies))
+    assert bytes(int(octal, 8) if octal else ord(itself) for octal, itself in found) == content
 
 
 @given(st.integers(1, 100_000))

@@ -46,23 +46,59 @@ def test_a_missing_file_is_named(reader: Reader) -> None:
     )
 
 
+EXPORT = "export the model to ONNX again, with the exporter of its framework"
+
+
+@pytest.mark.reported("c20_opaque_crash_message")
 @pytest.mark.parametrize(
-    "content",
+    ("content", "why", "fix"),
     [
-        b"PK\x03\x04 a zip file",
-        b"\x1c\x00\x00\x00TFL3 of another kind",
-        b"\x89HDF\r\n\x1a\n and more",
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab\nsize 12345\n",
-        b"{}",
+        (
+            b"PK\x03\x04 a zip file",
+            "it is a zip archive, as PyTorch and Keras write it",
+            EXPORT,
+        ),
+        (
+            b"\x1c\x00\x00\x00TFL3 of another kind",
+            "it is a TensorFlow Lite model",
+            "convert it: python -m tf2onnx.convert --tflite model.tflite --output model.onnx",
+        ),
+        (b"\x89HDF\r\n\x1a\n and more", "it is an HDF5 file, as Keras writes it", EXPORT),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab\nsize 12345\n",
+            "it is a Git LFS pointer: the model itself was not fetched",
+            "run `git lfs pull` in the model's repository",
+        ),
+        *(
+            (
+                page,
+                "it is a web page or XML, perhaps the page about the model",
+                "download the file itself (GitHub: 'Download raw file')",
+            )
+            for page in (b"<!DOCTYPE html><html></html>", b"\n\n  <html>", b"<?xml?>")
+        ),
+        (
+            b"{}",
+            "its bytes are not a serialised onnx.ModelProto",
+            "export the model to ONNX (a .tflite, .pt or .h5 file has to be converted first)",
+        ),
     ],
 )
-def test_another_kind_of_file_is_no_onnx_file(reader: Reader, content: bytes) -> None:
+def test_another_kind_of_file_is_named(reader: Reader, content: bytes, why: str, fix: str) -> None:
     path = reader.folder / "m.onnx"
     path.write_bytes(content)
     assert refusal(reader, path) == (
-        "FOLDER/m.onnx: error: this is not an ONNX file\n"
-        "  why: its bytes are not a serialised onnx.ModelProto\n"
-        "  fix: export the model to ONNX (a .tflite, .pt or .h5 file has to be converted first)"
+        f"FOLDER/m.onnx: error: this is not an ONNX file\n  why: {why}\n  fix: {fix}"
+    )
+
+
+@pytest.mark.reported("c20_opaque_crash_message")
+def test_a_folder_is_no_model(reader: Reader) -> None:
+    (reader.folder / "m.onnx").mkdir()
+    assert refusal(reader, reader.folder / "m.onnx") == (
+        "FOLDER/m.onnx: error: the model is a folder, not a file\n"
+        "  fix: name the .onnx file; a SavedModel has to be converted:"
+        " python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"
     )
 
 
@@ -78,6 +114,7 @@ def test_a_truncated_file_says_how_long_it_is(reader: Reader) -> None:
         )
 
 
+@pytest.mark.reported("c20_opaque_crash_message")
 def test_every_cut_of_a_file_is_a_user_error(reader: Reader) -> None:
     path = reader.save(RELU)
     whole = path.read_bytes()
