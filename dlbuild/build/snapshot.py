@@ -1,6 +1,6 @@
 """What a build depended on, for the no-op check of the next one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dlbuild.base.installed import installed, metadata_file
@@ -39,19 +39,27 @@ def depfile_of(engine: Engine, pipeline: Pipeline, goal: str) -> str:
 
 
 def leave_snapshot(
-    engine: Engine, pipeline: Pipeline, out: Path, request: Sequence[str], started_ns: int
+    engine: Engine,
+    pipeline: Pipeline,
+    request: Sequence[str],
+    started_ns: int,
+    copies: Mapping[str, str],
 ) -> None:
-    """Let the next build with the same request see by `stat` alone that it has nothing to do."""
-    recipe = engine.keys.recipe
+    """Let the next build with the same request see by `stat` alone that it has nothing to do.
+
+    copies: digests of files that were written outside of the build folder.
+    """
+    recipe, out = engine.keys.recipe, engine.out
+    written = {
+        (out / name).as_posix(): digest
+        for one in recipe.builds
+        for name, digest in engine.ledger.written.get(one.label, {}).items()
+    }
     remember(
         out.as_posix(),
         request,
         inputs=(path.as_posix() for path in inputs_of(engine, pipeline)),
-        outputs={
-            (out / name).as_posix(): digest
-            for one in recipe.builds
-            for name, digest in engine.ledger.written.get(one.label, {}).items()
-        },
+        outputs={**written, **copies},
         folders=(
             *(path.as_posix() for folder in _folders(recipe) for path in _with_inner(folder)),
             *dict.fromkeys(_libraries(pipeline)),

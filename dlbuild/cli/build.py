@@ -9,6 +9,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.base.files import read
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
+from dlbuild.build.flat import write_flat
 from dlbuild.build.marks import Marks
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.snapshot import depfile_of, leave_snapshot
@@ -46,6 +47,15 @@ def arguments(parser: Parser) -> None:
         default="",
         help="write what --stamp depends on, for Make and Ninja",
     )
+    parser.add_argument(
+        "--goal", metavar="NAME", default="", help="how the depfile names the stamp (default: FILE)"
+    )
+    parser.add_argument(
+        "--flat",
+        metavar="DIR",
+        default="",
+        help="write the C of all models into this folder as well, for builds that know no others",
+    )
 
 
 def run(given: argparse.Namespace) -> int:
@@ -65,9 +75,11 @@ def run(given: argparse.Namespace) -> int:
     engine = build_all(given, pipeline)
     _say_of_measurements(engine, given)
     request, _ = request_of(list(given.command))
-    rule = depfile_of(engine, pipeline, given.stamp) if given.depfile else ""
+    copies = write_flat(engine, Path(given.flat)) if given.flat else {}
+    goal = given.goal or given.stamp
+    rule = depfile_of(engine, pipeline, goal) if given.depfile else ""
     Marks(given.stamp, given.depfile).leave(given.out, request, rule, given.started_ns)
-    leave_snapshot(engine, pipeline, Path(given.out), request, given.started_ns)
+    leave_snapshot(engine, pipeline, request, given.started_ns, copies)
     return 0
 
 

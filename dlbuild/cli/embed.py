@@ -9,6 +9,10 @@ from dlbuild.cli.arguments import Parser
 WAYS = {
     "cmake": ("embed/cmake", "a CMake package: set dlbuild_DIR to it, then find_package(dlbuild)"),
     "make": ("embed/make/dlbuild.mk", "a file for GNU Make to include"),
+    "bazel": ("embed/bazel", "the repository rules_dlbuild"),
+    "zephyr": ("embed/zephyr", "a module for ZEPHYR_EXTRA_MODULES"),
+    "esp-idf": ("embed/esp-idf", "a folder for EXTRA_COMPONENT_DIRS"),
+    "platformio": ("embed/platformio/dlbuild_platformio.py", "a script for extra_scripts"),
 }
 
 

@@ -36,7 +36,18 @@ VERBS = {
     )
 }
 
-VALUE_OPTIONS = ("-C", "-B", "-D", "-j", "--limit", "--target", "--stamp", "--depfile")
+VALUE_OPTIONS = (
+    "-C",
+    "-B",
+    "-D",
+    "-j",
+    "--limit",
+    "--target",
+    "--stamp",
+    "--depfile",
+    "--goal",
+    "--flat",
+)
 """Options that may stand before the verb and take a value, which is not the verb."""
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "embed" / "cmake"
@@ -249,3 +250,58 @@ def test_the_sources_may_be_read_only(project: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert cmake(project, "--build", str(build)).returncode == 0
     assert sorted(path.name for path in project.iterdir()) == before
+
+
+# What stands in for the two SDKs: just the functions and targets of theirs that our files use.
+ZEPHYR = """\
+cmake_minimum_required(VERSION 3.20)
+project(firmware C)
+set(CONFIG_DLBUILD y)
+set(PYTHON_EXECUTABLE "{python}")
+add_library(zephyr_interface INTERFACE)
+add_executable(app {example}/src/main.c)
+add_subdirectory({root}/embed/zephyr dlbuild)
+zephyr_dlbuild_model(digits_int8 RECIPE {example}/../dlbuild.yaml TARGET pc)
+"""
+ESP_IDF = """\
+cmake_minimum_required(VERSION 3.20)
+project(firmware C)
+function(idf_build_get_property variable name)
+  set(${{variable}} "{python}" PARENT_SCOPE)
+endfunction()
+macro(idf_component_register)
+  add_library(main STATIC {example}/main/main.c)
+  set(COMPONENT_LIB main)
+endmacro()
+include({root}/embed/esp-idf/dlbuild/project_include.cmake)
+add_subdirectory({example}/main main)
+"""
+
+
+@pytest.mark.parametrize(("text", "example"), [(ZEPHYR, "zephyr"), (ESP_IDF, "esp-idf")])
+def test_the_example_of_an_sdk_builds_with_a_stand_in(
+    text: str, example: str, tmp_path: Path
+) -> None:
+    place = {"python": sys.executable, "root": ROOT, "example": ROOT / "examples/embed" / example}
+    (tmp_path / "CMakeLists.txt").write_text(text.format(**place))
+    done = cmake(tmp_path, "-S", ".", "-B", "build")
+    assert done.returncode == 0, done.stderr
+    assert "digits_int8" in again(tmp_path)
+
+
+def test_esp_idf_reads_components_without_a_compiler(tmp_path: Path) -> None:
+    early = "set(CMAKE_BUILD_EARLY_EXPANSION 1)\n"
+    place = {"python": sys.executable, "root": ROOT, "example": ROOT / "examples/embed/esp-idf"}
+    (tmp_path / "CMakeLists.txt").write_text(
+        ESP_IDF.format(**place).replace("include(", f"{early}include(", 1)
+    )
+    done = cmake(tmp_path, "-S", ".", "-B", "build")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "build" / "dlbuild").exists()
+
+
+def test_kconfig_and_module_of_zephyr_name_what_is_there() -> None:
+    module = yaml.safe_load((ROOT / "embed/zephyr/zephyr/module.yml").read_text())
+    folder = ROOT / "embed" / "zephyr"
+    assert (folder / module["build"]["cmake"] / "CMakeLists.txt").is_file()
+    assert "config DLBUILD\n" in (folder / module["build"]["kconfig"]).read_text()

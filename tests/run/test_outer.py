@@ -139,3 +139,19 @@ def test_embed_prints_places_that_are_there(project: Path) -> None:
     places = json.loads(dlbuild(project, "embed", "--json"))
     assert all(Path(place).exists() for place in places.values())
     assert dlbuild(project, "embed", "cmake") == f"{places['cmake']}\n"
+
+
+def test_flat_copies_are_made_again_and_removed_with_their_model(project: Path) -> None:
+    flat = ("build", "--sources", "--flat", "flat")
+    dlbuild(project, *flat)
+    folder = project / "flat"
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["net.c", "net.h", "net_weights.c", "net_weights.h"]
+    (folder / "net.c").unlink()
+    dlbuild(project, *flat)
+    assert dlbuild(project, *flat) == "nothing to do\n"
+    assert (folder / "net.c").is_file()
+    (project / "dlbuild.yaml").write_text(RECIPE.replace("net: {", "other: {"))
+    dlbuild(project, *flat)
+    assert not (folder / "net.c").exists()
+    assert (folder / "other.c").is_file()

@@ -1,0 +1,101 @@
+"""Bazel builds its example in its sandbox, without a network.
+
+Bazel 4 fetches three sets of rules even for a shell script. Debian has those for Java and protocol
+buffers as packages (bazel-rules-java, bazel-rules-proto); its rules for C are of a later Bazel, so
+that native rules take their place here.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NEEDS = ("bazel",)
+_DEBIAN = Path("/usr/share/bazel/rules")
+_CC_RULES = """\
+cc_binary = native.cc_binary
+cc_import = native.cc_import
+cc_library = native.cc_library
+cc_proto_library = native.cc_proto_library
+cc_test = native.cc_test
+cc_toolchain = native.cc_toolchain
+cc_toolchain_suite = native.cc_toolchain_suite
+objc_import = native.objc_import
+objc_library = native.objc_library
+"""
+
+
+def faults(work: Path) -> list[str]:
+    """Build twice, with a touched model, and with a remark; return what was not as it should be."""
+    folder = work / "project"
+    shutil.copytree(ROOT / "examples" / "embed" / "bazel", folder)
+    workspace = folder / "WORKSPACE"
+    workspace.write_text(workspace.read_text().replace("../../../", f"{ROOT}/"))
+    start = ("bazel", f"--output_user_root={work / 'root'}")
+    build = (*start, "build", *_options(work), ":firmware")
+    try:
+        said = [_run(build, folder)]
+        said.append(_run(build, folder))
+        os.utime(folder / "digits_int8.onnx")
+        said.append(_run(build, folder))
+        recipe = folder / "dlbuild.yaml"
+        recipe.write_text("# a remark\n" + recipe.read_text())
+        said.append(_run(build, folder))
+        found = [_counts(text) for text in said]
+        program = _run((str(folder / "bazel-bin" / "firmware"),), folder)
+        made = folder / "bazel-bin" / "networks" / "digits_int8.c"
+        clean = work / "clean"
+        here = (sys.executable, "-m", "dlbuild", "build", "--sources", "-B", str(clean))
+        _run(here, folder)
+        is_same = made.read_bytes() == (clean / "pc/digits_int8/digits_int8.c").read_bytes()
+    finally:
+        _run((*start, "shutdown"), folder)
+        subprocess.run(
+            ("chmod", "-R", "u+w", str(work)), check=False
+        )  # Bazel's files are read-only
+    # dlbuild, three C files, a library and a program; a remark is another recipe, but the same C.
+    wrong = [] if found == ["5", "0", "0", "1"] else [f"actions run: {found}"]
+    wrong += [] if program == "int8   : 8\n" else [f"the program says {program!r}"]
+    return wrong + ([] if is_same else ["digits_int8.c is not that of a clean build"])
+
+
+def _options(work: Path) -> list[str]:
+    rules = work / "rules_cc"
+    (rules / "cc").mkdir(parents=True)
+    for name, text in {
+        "WORKSPACE": 'workspace(name = "rules_cc")\n',
+        "BUILD": "",
+        "cc/BUILD": "",
+        "cc/defs.bzl": _CC_RULES,
+    }.items():
+        (rules / name).write_text(text)
+    return [
+        f"--action_env=DLBUILD_PYTHON={sys.executable}",
+        f"--action_env=PYTHONPATH={ROOT}",
+        f"--override_repository=rules_cc={rules}",
+        f"--override_repository=rules_java={_DEBIAN / 'java'}",
+        f"--override_repository=rules_proto={_DEBIAN / 'proto'}",
+    ]
+
+
+def _counts(said: str) -> str:
+    """Return how many actions ran in the sandbox, as Bazel says."""
+    line = next(line for line in said.splitlines() if "process" in line and "INFO" in line)
+    words = line.replace(",", "").replace(".", "").split()
+    return words[words.index("linux-sandbox") - 1] if "linux-sandbox" in words else "0"
+
+
+def _run(command: tuple[str, ...], folder: Path) -> str:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{' '.join(command)}:\n{done.stdout}"
+    return done.stdout
