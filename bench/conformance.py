@@ -46,6 +46,7 @@ from dlbuild.ir.target import Options, Target
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.run.compile import WARNINGS
+from dlbuild.run.counted import counted
 from dlbuild.run.runner import Built, code_steps, model_program, run_model
 from dlbuild.run.runner_program import Compiler, compile_program
 from dlbuild.stages.audit import audit
@@ -121,6 +122,7 @@ def check_case(case: Case, work: Path) -> Result:
     program = compile_program(model_program(built), "run", [tables_file], COMPILER, work)
     n_kernels = len(code_steps(built))
     first, *others = run_model(built, program, [case.inputs], N_RUNS)[0]
+    first, *others = (counted(built.graph, run) for run in (first, *others))
     found = Result(case.name, "passed", "", n_kernels, len(case.inputs))
     reasons = list(faults(case, first))
     if any(bits(other) != bits(first) for other in others):

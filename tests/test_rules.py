@@ -30,7 +30,10 @@ FILES = sorted((ROOT / "rules" / "ops").glob("*.yaml"))
 MICROSOFT = "com.microsoft"
 OURS = "dlbuild"
 COMPLETED = frozenset({"ConstantOfShape", "LSTM"})
-"""What cases lack parse adds: an LSTM's further results, the content of an attribute's tensor."""
+"""What cases lack parse adds: an LSTM's further results, the content of an attribute's tensor.
+
+So it does with the count of rules with `run_time_size`; `tests/run/test_conformance.py` has them.
+"""
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ def test_each_operator_computes_what_onnx_says(path: Path) -> None:
                     continue
                 faults += [fault] if fault else []
                 n_passed += not fault
-            if not n_passed and kind not in COMPLETED:
+            if not n_passed and kind not in COMPLETED and "run_time_size" not in document:
                 untested.append(kind)
     assert not faults
     assert not untested

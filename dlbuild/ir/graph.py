@@ -76,6 +76,18 @@ class Quantized:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """A tensor of which only the run knows how many slices along one axis there are.
+
+    count: a scalar int32 tensor that says it. What lies behind them is no part of the result.
+    """
+
+    tensor: str
+    axis: int
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """A sequence or an optional that the model has as an input or output.
 
@@ -94,6 +106,7 @@ class Graph:
     `constants` are the tensors whose numbers are in the weights file. Of those, only what
     `values` and `facts` repeat may shape anything but the weight table.
     notes: sentences for the user about what parse assumed or dropped.
+    counts: tensors whose size only the run knows; their extents here are the greatest.
     groups: sequences and optionals of the interface, which are several tensors here.
     """
 
@@ -108,6 +121,7 @@ class Graph:
     quantized: tuple[Quantized, ...] = ()
     notes: tuple[str, ...] = ()
     groups: tuple[Group, ...] = ()
+    counts: tuple[Count, ...] = ()
 
     @cached_property
     def tensor(self) -> Mapping[str, Tensor]:
@@ -118,6 +132,11 @@ class Graph:
     def value(self) -> Mapping[str, Value]:
         """Each structural constant by its tensor."""
         return {v.tensor: v for v in self.values}
+
+    @cached_property
+    def count(self) -> Mapping[str, Count]:
+        """The count of each tensor that has one."""
+        return {c.tensor: c for c in self.counts}
 
     @cached_property
     def producer(self) -> Mapping[str, Op]:

@@ -54,8 +54,10 @@ def fault_in(text: Scalar, error: ExpressionError) -> str:
     return f"{error.what}, in '{text.text}' ({text.where})"
 
 
-def bind(rule: OpRule, op: Op, graph: Graph) -> Binding:
+def bind(rule: OpRule, op: Op, graph: Graph, *, with_outputs: bool = True) -> Binding:
     """Bind tensors and attributes, but not yet `let` and `require`.
+
+    with_outputs: results too, whose extents must then be known.
 
     Raises:
         Unfit: the operator is not of the rule's form.
@@ -65,7 +67,8 @@ def bind(rule: OpRule, op: Op, graph: Graph) -> Binding:
         raise Unfit(f"it is for opset {first} to {last if last is not None else 'the newest'}")
     binding = Binding(rule, op, graph, {"opset": op.opset}, {}, {}, {}, {})
     _bind_tensors(binding, rule.inputs, op.inputs, is_input=True)
-    _bind_tensors(binding, rule.outputs, op.outputs, is_input=False)
+    if with_outputs:
+        _bind_tensors(binding, rule.outputs, op.outputs, is_input=False)
     for name, operand in binding.operands.items():
         _bind_shape(binding, name, operand)
         _bind_dtype(binding, name, operand)

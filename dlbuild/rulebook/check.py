@@ -11,7 +11,15 @@ from dlbuild.base.yamlsrc import Node, Scalar
 from dlbuild.rulebook.expr import VALUE_WORDS, calls_in, names_in, parse, parse_map
 from dlbuild.rulebook.names import Names, names_of
 from dlbuild.rulebook.pack import FUNCTIONS, ExpressionError
-from dlbuild.rulebook.rule import NEST_TEMPLATE, SPACE, ConstantSpec, OpRule, StepSpec, TableSpec
+from dlbuild.rulebook.rule import (
+    COUNT,
+    NEST_TEMPLATE,
+    SPACE,
+    ConstantSpec,
+    OpRule,
+    StepSpec,
+    TableSpec,
+)
 from dlbuild.rulebook.source import fault
 
 _LOWER = re.compile(r"[a-z][a-z0-9_]*")
@@ -38,6 +46,7 @@ def check_rule(rule: OpRule) -> Names:
     _check_bindings(rule)
     _check_clashes(rule, names)
     _check_spatial(rule, names)
+    _check_run_time(rule, names)
     _check_sizes(rule, names)
     _check_maps(rule, names)
     for layout in (rule.layout, *(variant.layout for variant in rule.variants)):
@@ -281,6 +290,20 @@ def _check_spatial(rule: OpRule, names: Names) -> None:
         for axis in (f"{pack}{letter}" for letter in SPACE):
             if axis in names.tensors | names.axes | names.accesses:
                 raise rule.text.error(f"'{axis}' is an axis of '{pack}' already")
+
+
+def _check_run_time(rule: OpRule, names: Names) -> None:
+    """Refuse a run-time size of what is no output, or without an output for the count."""
+    outputs = frozenset(spec.name for spec in rule.outputs)
+    for name, size in rule.run_time.items():
+        _check_known(name, outputs, "output", size.most)
+        for text in filter(None, (size.most, size.axis)):
+            _check_text(text, names.sizes, _SIZE_FUNCTIONS)
+    if rule.run_time and rule.outputs[-1].name != COUNT:
+        raise rule.text["run_time_size"].error(
+            "the rule has no output for how many there are",
+            fix=f"add the last output '{COUNT}: {{dtype: int32}}'",
+        )
 
 
 def _check_layout(rule: OpRule, layout: Mapping[str, tuple[str, ...]]) -> None:

@@ -19,6 +19,7 @@ from dlbuild.rulebook.rule import (
     MapSpec,
     OpRule,
     Requirement,
+    RunTimeSize,
     StepSpec,
     TableSpec,
     TensorSpec,
@@ -28,7 +29,8 @@ from dlbuild.rulebook.source import entries, expression, words
 
 KEYS = (
     *("op", "domain_name", "since", "replaces", "extends", "summary", "source"),
-    *("inputs", "outputs", "attributes", "let", "require", "for_each", "domain"),
+    *("inputs", "outputs", "attributes", "run_time_size", "let", "require"),
+    *("for_each", "domain"),
     *(
         "reduce",
         "spatial",
@@ -45,7 +47,7 @@ KEYS = (
 )
 """The keys of a rule in the order in which rules/ keeps them."""
 
-_LATER = ("tile", "cost", "scratch", "run_time_size", "epilogue", "cycles", "includes", "names")
+_LATER = ("tile", "cost", "scratch", "epilogue", "cycles", "includes", "names")
 _VARIANT_KEYS = (
     *("name", "when", "target", "rounding"),
     *("let", "constants", "steps", "layout", "template"),
@@ -89,6 +91,7 @@ def read_rule(document: Table, file: str, folder: int, number: int) -> OpRule:
         reads=_maps(get("read"), "read"),
         writes=_maps(get("write"), "write"),
         outside=_expressions(get("outside"), "outside"),
+        run_time=_run_time(get("run_time_size")),
         for_each=_word(get("for_each")),
         tables=_tables(get("tables")),
         constants=_constants(get("constants")),
@@ -330,6 +333,17 @@ def _role(node: Node | None) -> Literal["", "copy", "cast", "pad"]:
         case other:
             assert node is not None
             raise _unknown(node, f"there is no role '{other}'", ("copy", "cast", "pad"))
+
+
+def _run_time(node: Node | None) -> Mapping[str, RunTimeSize]:
+    found = {}
+    for name, value in entries(node, "run_time_size").items():
+        owner = f"run_time_size of '{name}'"
+        spec = table(value, owner)
+        spec.check_keys(("most", "axis"), owner)
+        most = expression(spec.require("most", owner), owner)
+        found[name] = RunTimeSize(most, _optional(spec.get("axis"), owner))
+    return found
 
 
 def _template(node: Node | None) -> str | None:

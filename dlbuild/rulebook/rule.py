@@ -14,6 +14,9 @@ from dlbuild.rulebook.source import plain
 NEST_TEMPLATE = "kernels/nest.c.j2"
 """The template that renders any rule with steps."""
 
+COUNT = "count"
+"""The output that says how many there are, of a rule with `run_time_size`."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
@@ -80,6 +83,14 @@ class MapSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class RunTimeSize:
+    """The greatest extents of a result. axis: whose extent only the run knows; None = none."""
+
+    most: Scalar
+    axis: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
 class TableSpec:
     """Numbers computed at build time from sizes, for each axis of a pack.
 
@@ -141,6 +152,7 @@ class OpRule:
     spatial: the packs whose axes are depth, height and width, as many of the last as there are.
     reads: `*` stands for every input that has no map of its own.
     outside: `skip` or a value expression.
+    run_time: of results whose count only the run knows, which is the last output, `count`.
     """
 
     kind: str
@@ -165,6 +177,7 @@ class OpRule:
     reads: Mapping[str, MapSpec]
     writes: Mapping[str, MapSpec]
     outside: Mapping[str, Scalar]
+    run_time: Mapping[str, RunTimeSize]
     for_each: str
     tables: Mapping[str, TableSpec]
     constants: Mapping[str, ConstantSpec]

@@ -18,6 +18,7 @@ from dlbuild.ir.weights import Array
 from dlbuild.rulebook.interpret import interpret
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.match import Wish, match
+from dlbuild.run.counted import filled
 from dlbuild.run.reference_groups import interface_values, member_values, whole_names
 from dlbuild.run.reference_oracles import ask_alone, ask_evaluator, ask_runtime
 from dlbuild.run.samples import Sample
@@ -67,7 +68,8 @@ def reference(model: Model, samples: Sequence[Sample], wanted: Sequence[str]) ->
         answer = ask(model.file, fed, whole_names(model.graph.groups, names))
         notes += answer.notes
         if answer.runs is not None:
-            runs = member_values(model.graph.groups, answer.runs)
+            members = member_values(model.graph.groups, answer.runs)
+            runs = [filled(model.graph, run) for run in members]
             _require_shapes(model.graph, answer.source, runs)
             if answer.is_checked:
                 notes.append(_check(model, samples, runs))
@@ -146,7 +148,7 @@ def computed(op: Op, model: Model, values: Values) -> dict[str, Array]:
     """
     instance = match(op, model.graph, model.book, Wish())
     if not instance.nests:
-        return ask_alone(alone(op, model), values)
+        return filled(model.graph, ask_alone(alone(op, model), values))
     tensor_of = {operand.name: operand.tensor for operand in instance.operands}
     inputs = {
         operand.name: values[operand.tensor]
@@ -164,7 +166,7 @@ def alone(op: Op, model: Model) -> "onnx.ModelProto":
     inputs = tuple(name for name in reads if name not in constants)
     outputs = tuple(name for name in op.outputs if name)
     tensors = tuple(graph.tensor[name] for name in (*reads, *outputs))
-    part = Graph(op.name, inputs, outputs, tensors, (op,), constants)
+    part = Graph(op.name, inputs, outputs, tensors, (op,), constants, counts=model.graph.counts)
     return to_onnx(part, model.weights)
 
 

@@ -11,6 +11,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, Tensor
 from dlbuild.ir.weights import Array, numpy_dtype
+from dlbuild.run.counted import filled, fits
 
 SEED = 20240229
 N_SEEDED = 3
@@ -78,7 +79,7 @@ def read_samples(path: Path, graph: Graph) -> tuple[Sample, ...]:
     return tuple(
         Sample(
             {name: given[name][number] for name in graph.inputs},
-            {name: given[name][number] for name in graph.outputs if name in given},
+            filled(graph, {n: given[n][number] for n in graph.outputs if n in given}),
         )
         for number in range(count)
     )
@@ -102,7 +103,7 @@ def _stacks(path: Path, graph: Graph) -> Iterator[tuple[str, Array]]:
         if key not in aliases:
             raise _unknown(key, path, [*graph.inputs, *graph.outputs])
         tensor = graph.tensor[aliases[key]]
-        yield tensor.name, _stacked(key, array, tensor, path)
+        yield tensor.name, _stacked(key, array, tensor, graph, path)
 
 
 def _unknown(key: str, path: Path, names: Sequence[str]) -> UserError:
@@ -113,7 +114,7 @@ def _unknown(key: str, path: Path, names: Sequence[str]) -> UserError:
     )
 
 
-def _stacked(key: str, array: Array, tensor: Tensor, path: Path) -> Array:
+def _stacked(key: str, array: Array, tensor: Tensor, graph: Graph, path: Path) -> Array:
     due = numpy_dtype(tensor.dtype)
     if array.dtype.kind == "V" and array.dtype.itemsize == due.itemsize:
         array = array.view(due)  # numpy stores the narrow types as raw bytes
@@ -122,9 +123,9 @@ def _stacked(key: str, array: Array, tensor: Tensor, path: Path) -> Array:
             f"'{key}' is {array.dtype.name}, the model's '{tensor.name}' is {tensor.dtype}",
             where=str(path),
         )
-    if array.shape == tensor.shape:
+    if fits(graph, tensor.name, array.shape):
         return array[None]
-    if array.shape[1:] == tensor.shape and array.ndim == len(tensor.shape) + 1:
+    if array.ndim == len(tensor.shape) + 1 and fits(graph, tensor.name, array.shape[1:]):
         return array
     raise UserError(
         f"'{key}' has the shape {list(array.shape)}, the model's '{tensor.name}' has"

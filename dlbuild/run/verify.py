@@ -14,6 +14,7 @@ import numpy as np
 from dlbuild.ir.plans import Step
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
+from dlbuild.run.counted import with_rest_of
 from dlbuild.run.reference import Model, Reference, reference
 from dlbuild.run.runner import (
     Built,
@@ -204,16 +205,19 @@ def _outputs(  # noqa: PLR0913, PLR0917 - one call, split from its caller for le
     n_layers = max(len(code_steps(built)), 1)
     found = []
     for name in built.graph.outputs:
-        due = []
+        due: list[Array] = []
+        ours: list[Array] = []
         for number, sample in enumerate(samples):
             expected = sample.expected.get(name)
             if expected is None:
                 assert answer is not None, "a reference was asked for what no sample expects"
                 expected = answer.runs[number][name]
             due.append(np.asarray(expected))
+            counts = {**(answer.runs[number] if answer else {}), **sample.expected}
+            ours.append(with_rest_of(model.graph, name, runs[number][0][name], due[-1], counts))
         known = tuple(sample.inputs for sample in samples)
         question = Question(model, name, known, tuple(due), n_layers)
-        found.append(judged(question, "", [run[0][name] for run in runs], tolerance))
+        found.append(judged(question, "", ours, tolerance))
     return tuple(found)
 
 
@@ -233,7 +237,10 @@ def _layer_comparisons(
             reads = reads_of(built, step)
             known = tuple({n: np.asarray(run[n]) for n in reads} for run in answer.runs)
             due = tuple(np.asarray(run[name]) for run in answer.runs)
-            ours = [values[name] for values in layers[step.number]]
+            ours = [
+                with_rest_of(model.graph, name, values[name], np.asarray(run[name]), run)
+                for values, run in zip(layers[step.number], answer.runs, strict=True)
+            ]
             question = Question(model, name, known, due)
             found.append(judged(question, step.kernel, ours, tolerance))
     return tuple(found)

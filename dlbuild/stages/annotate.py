@@ -3,7 +3,7 @@
 Weights are referred to, not repeated: an initializer's numbers are said to be in the weights file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx
 from onnx import helper, numpy_helper
@@ -122,6 +122,8 @@ def to_onnx(
         weights_file: where constants without numbers are said to be.
     """
     values = {v.tensor: v for v in graph.value.values()}
+    # ONNX's tensors know their extents when they are there, so its operators give no count.
+    counts = frozenset(c.count for c in graph.counts)
     initializers: list[onnx.TensorProto] = []
     for name in graph.constants:
         tensor = graph.tensor[name]
@@ -135,15 +137,15 @@ def to_onnx(
         else:
             initializers.append(referred(tensor, weights_file))
     proto = helper.make_graph(
-        [node_of(op) for op in graph.ops],
+        [node_of(op, counts) for op in graph.ops],
         graph.name,
         [info(graph.tensor[name]) for name in graph.inputs],
-        [info(graph.tensor[name]) for name in graph.outputs],
+        [info(graph.tensor[name]) for name in graph.outputs if name not in counts],
         initializers,
         value_info=[
             info(tensor)
             for tensor in graph.tensors
-            if tensor.name in graph.producer and tensor.name not in graph.outputs
+            if tensor.name in graph.producer and tensor.name not in {*graph.outputs, *counts}
         ],
     )
     model = helper.make_model(proto, producer_name=PRODUCER, opset_imports=opsets_of(graph))
@@ -159,9 +161,12 @@ def opsets_of(graph: Graph) -> list[onnx.OperatorSetIdProto]:
     return [helper.make_opsetid(domain, newest[domain]) for domain in sorted(newest)]
 
 
-def node_of(op: Op) -> onnx.NodeProto:
-    """Return an operator as an ONNX node."""
-    node = helper.make_node(op.kind, op.inputs, op.outputs, op.name, domain=op.domain)
+def node_of(op: Op, counts: Collection[str] = ()) -> onnx.NodeProto:
+    """Return an operator as an ONNX node, without the results that are counts."""
+    outputs = ["" if name in counts else name for name in op.outputs]
+    while outputs and not outputs[-1]:
+        outputs.pop()
+    node = helper.make_node(op.kind, op.inputs, outputs, op.name, domain=op.domain)
     node.attribute.extend(attribute_of(name, value) for name, value in op.attributes)
     return node
 

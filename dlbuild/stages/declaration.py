@@ -103,7 +103,22 @@ def _port_argument(model: Sources, port: Port) -> Argument:
     if port.is_input:
         text = f"const {ctype} {port.name}[{length}]"
         return Argument(text, port.name, "[in]", f"{shown}, not modified")
+    shown += _count_note(model, port)
     return Argument(f"{ctype} {port.name}[{length}]", port.name, "[out]", shown)
+
+
+def _count_note(model: Sources, port: Port) -> str:
+    """Say which slices of an output are there, if only the run knows it; or of what it is that."""
+    names = {p.tensor.name: p.name for p in model.face.ports if not p.is_input}
+    known = model.graph.count.get(port.tensor.name)
+    if known is not None:
+        return f"; {names[known.count]} says how many there are on axis {known.axis}"
+    counted = [
+        names[c.tensor]
+        for c in model.graph.counts
+        if c.count == port.tensor.name and c.tensor in names
+    ]
+    return f"; how many there are of {', '.join(counted)}" if counted else ""
 
 
 def _accessor(model: Sources, port: Port, places: Places) -> Accessor:
@@ -116,6 +131,7 @@ def _accessor(model: Sources, port: Port, places: Places) -> Accessor:
         about = f"Where to write {port.name}, {shown}, before each run, which destroys it."
         text = f"{ctype} *{prefix}_{port.name}({parameter})"
     else:
+        shown += _count_note(model, port)
         about = f"Where {port.name} is, {shown}, valid until the next run."
         text = f"const {ctype} *{prefix}_{port.name}({parameter})"
     return Accessor(block(about, opener="/**"), text, places.pointer(port.tensor.name))

@@ -109,6 +109,7 @@ def finish(draft: Draft, book: RuleBook, name: str) -> Parsed:
         tuple(draft.quantized),
         tuple(draft.notes),
         tuple(draft.groups),
+        tuple(draft.counts[name] for name in used if name in draft.counts),
     )
     return Parsed(graph, {tensor: draft.constants[tensor] for tensor in constants})
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.graph import Attribute, Fact, Group, Quantized, Tensor
+from dlbuild.ir.graph import Attribute, Count, Fact, Group, Quantized, Tensor
 from dlbuild.ir.weights import Array, dtype_name
 
 VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique", "LSTM", "GRU", "RNN"})
@@ -84,6 +84,7 @@ class Draft:
     sequences: dict[str, tuple[str, ...]] = field(default_factory=dict)
     optionals: dict[str, str] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
+    counts: dict[str, Count] = field(default_factory=dict)
 
     def fresh(self, wanted: str) -> str:
         """Return `wanted`, or the first of `wanted_2`, `wanted_3`... that no tensor has."""

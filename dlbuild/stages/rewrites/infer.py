@@ -19,6 +19,12 @@ from dlbuild.stages.parse_graph import proto_of, tensor_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
 from dlbuild.stages.rewrites.branches import branch_of
 from dlbuild.stages.rewrites.contrib import ADOPTED, CONTRIB, stand_in
+from dlbuild.stages.rewrites.counts import (
+    count_results,
+    follow_counts,
+    output_counts,
+    refuse_extents,
+)
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.einsum import einsum_of
 from dlbuild.stages.rewrites.fold import fold, interpret_constants
@@ -57,6 +63,7 @@ def infer(draft: Draft, book: RuleBook, *, keep: frozenset[str]) -> None:
         pending += walk.visit(pending.pop())[::-1]
     draft.nodes = walk.kept
     open_outputs(draft)
+    output_counts(draft)
 
 
 class Walk:
@@ -71,6 +78,7 @@ class Walk:
     def visit(self, node: Node) -> list[Node]:
         """Keep, fold or replace a node; return the nodes to visit in its stead."""
         draft = self.draft
+        refuse_extents(draft, node)
         newer = next(
             (n for n in (rewrite(draft, node) for rewrite in REWRITES) if n is not None), None
         )
@@ -86,7 +94,9 @@ class Walk:
             if body:
                 return body
         self.refuse_without_rule(node)
-        draft.tensors |= outputs_of(draft, node)
+        if not count_results(draft, node, self.book):
+            draft.tensors |= outputs_of(draft, node)
+            follow_counts(draft, node, self.book)
         keep_empty(draft, node)
         if not any(node.outputs):
             return []
