@@ -238,9 +238,9 @@ def test_an_element_type_that_the_operator_lacks_is_refused(reader: Reader) -> N
 
 def test_a_shape_that_depends_on_content_is_refused(reader: Reader) -> None:
     text = """<ir_version: 8, opset_import: ["" : 13]>
-    g (float[2,3] x, int64[2] to) => (float[K,L] y) { [spread] y = Expand(x, to) }"""
+    g (int64[2] n) => (float[K,L] y) { [spread] y = ConstantOfShape(n) }"""
     assert refused_text(reader, text) == (
-        "FOLDER/m.onnx: node 'spread' (Expand): error: "
+        "FOLDER/m.onnx: node 'spread' (ConstantOfShape): error: "
         "the shape of 'y' is not known before the model runs\n"
         "  why: it depends on what the input holds; firmware has fixed buffers\n"
         "  fix: bind the inputs' shapes in the recipe, "
