@@ -75,15 +75,15 @@ class Whole:
 
 @dataclass(frozen=True)
 class Real:
-    """A number. only: the one value that stages honour now."""
+    """A number of at least `least`."""
 
-    only: float | None = None
+    least: float | None = None
 
     def check(self, node: Node, owner: str) -> None:
-        """Refuse what is not a number."""
+        """Refuse what is not a number, or too small a one."""
         value = number(node, owner)
-        if self.only is not None and value != self.only:
-            raise _not_yet(node, f"{owner}: {value:g}", f"use {self.only:g}")
+        if self.least is not None and not value >= self.least:
+            raise node.error(f"{owner} cannot be {value:g}", fix=f"give {self.least:g} or more")
 
     def schema(self) -> Schema:
         """State the kind as JSON Schema."""

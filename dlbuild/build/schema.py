@@ -48,13 +48,13 @@ _OF_BUILDS = (
     ),
     Key(
         "input",
-        Choice((*_BUFFER, "streamed"), later=("external",)),
-        "Who owns the input buffers, or streamed: rows are pushed; caller by default.",
+        Choice((*_BUFFER, "streamed", "external")),
+        "Who owns the input buffers; streamed: rows are pushed, external: fetched. Default caller.",
     ),
     Key("output", Choice(_BUFFER), "Who owns the output buffers; caller by default."),
     Key(
         "max_recompute",
-        Real(only=1.0),
+        Real(least=1.0),
         "MACs executed / MACs of the model that strips may cost; 1.0 by default.",
     ),
     Key(

@@ -99,10 +99,10 @@ class Tile:
 @dataclass(frozen=True, slots=True)
 class RowRead:
     """The rows of a tensor that row `r` of a layer reads: those in [stride * r + low,
-    stride * r + high) that exist, [0, extent).
+    stride * r + high) that exist, [0, extent). Or the same of columns.
 
     A row is what lies between two neighbours along the slowest axis in memory that has more than
-    one of them.
+    one of them, a column along the next one.
     """
 
     tensor: str
@@ -127,6 +127,8 @@ class Layer:
     axis: of its domain, whose points are the rows of `writes`; or of its reduction (then it
     adds row after row of what it reads to `sums`, and writes at the end).
     room: layers whose progress it waits for, so as not to overwrite a row that they read.
+    passes: where a strip runs through its rows several times, the columns [first, end) that are
+    computed in each; across: which columns a column reads.
     """
 
     kernel: str
@@ -136,16 +138,27 @@ class Layer:
     writes: str
     sums: tuple[str, ...] = ()
     room: tuple[str, ...] = ()
+    passes: tuple[tuple[int, int], ...] = ()
+    across: tuple[RowRead, ...] = ()
+
+    @property
+    def most_columns(self) -> int:
+        """Return the most columns of a pass, 0 if rows are whole."""
+        return max((end - first for first, end in self.passes), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A tensor of which a strip keeps `rows` rows at a time: row r is in place r % rows."""
+    """A tensor of which a strip keeps `rows` rows at a time: row r is in place r % rows.
+
+    columns: of each row so many at a time, from the first of the pass on; 0 = all.
+    """
 
     tensor: str
     rows: int
     extent: int
     row_bytes: int
+    columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +177,9 @@ class Strip:
     """Consecutive kernels computed together, row by row.
 
     The layer nearest to the end whose input rows are there, and whose output ring has room, goes
-    first. layers: in the profile's order. streamed: the model's input whose rows the user brings
+    first. If its layers have passes, it runs through all rows once for each: a part of the columns,
+    whose neighbours at the borders are computed again.
+    layers: in the profile's order. streamed: the model's input whose rows the user brings
     one by one, or the empty name.
     views: kernels without code in front of the layers, under whose names they read that input.
     counters: the working memory (see Sums) of how many rows of each layer, and last of the input,

@@ -8,7 +8,7 @@ whether a kernel can be computed in rows: its output must be written along one a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.plans import RowRead
@@ -17,11 +17,25 @@ from dlbuild.rulebook.derive import Orders, loaded_operands, order_in, step_read
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Instance, Nest, Operand
 from dlbuild.rulebook.rule import NEST_TEMPLATE
-from dlbuild.rulebook.tiles import Partial, at, partial
+from dlbuild.rulebook.tiles import Partial, at, partial, shifted
 from dlbuild.rulebook.value import Offset, walk
 
 ROW = "row"
 """The name under which a kernel is given its row."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How a row is computed in parts.
+
+    axis: of the domain, or of the reduction if rows add up. reads: the columns that a column reads.
+    across: for each access of an activation the axis of its view along which columns lie.
+    """
+
+    axis: str
+    count: int
+    reads: tuple[RowRead, ...]
+    across: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,7 @@ class Rows:
 
     axis: see Layer. parts: the two nests of a reduction along the rows, else None.
     slow: for each access of an activation the axis of its view along which rows lie.
+    columns: how a row is cut into columns, None if it cannot be.
     """
 
     axis: str
@@ -38,6 +53,7 @@ class Rows:
     writes: str
     parts: Partial | None
     slow: Mapping[str, int]
+    columns: Columns | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +66,33 @@ class Pointer:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What is there of the tensors that a row kernel reads and writes.
+
+    rings: how many rows are kept of each tensor that is not there as a whole.
+    columns: the most columns that are computed at a time, 0 = all; widths: how many columns of a
+    ring are kept, where it is not all.
+    fetched: tensors of which the rows that a row reads are brought, and no others.
+    """
+
+    rings: Mapping[str, int]
+    columns: int = 0
+    widths: Mapping[str, int] = field(default_factory=dict)
+    fetched: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class RowKernel:
-    """The instance that computes one row, and the operands that are given by their row."""
+    """The instance that computes one row, and the operands that are given by their row.
+
+    origins: for names that the caller gives, the tensor whose first column in the pass they are;
+    tops: the same for the first row that was brought.
+    """
 
     instance: Instance
     pointers: tuple[Pointer, ...]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    tops: Mapping[str, str] = field(default_factory=dict)
 
 
 def rows_of(instance: Instance, orders: Orders, constants: frozenset[str]) -> Rows | None:
@@ -89,9 +127,9 @@ def rows_of(instance: Instance, orders: Orders, constants: frozenset[str]) -> Ro
     if known.keys() != slow.keys():
         return None
     found = _along_output(instance, nest, known, outputs[0])
-    if found and any(read.stride for read in found.reads):
-        return found
-    return _along_input(instance, nest, known, outputs[0]) or found
+    if not found or not any(read.stride for read in found.reads):
+        found = _along_input(instance, nest, known, outputs[0]) or found
+    return found and replace(found, columns=_columns(instance, nest, found, orders))
 
 
 def _slowest(access: Access, operand: Operand, orders: Orders) -> int | None:
@@ -101,6 +139,35 @@ def _slowest(access: Access, operand: Operand, orders: Orders) -> int | None:
         return None
     axes = [axis for axis, extent in enumerate(access.view) if extent > 1]
     return max(axes, key=lambda axis: pitch[axis], default=None)
+
+
+def _columns(instance: Instance, nest: Nest, rows: Rows, orders: Orders) -> Columns | None:
+    """Return how the rows can be cut into columns; those of the input, if rows add up."""
+    across: dict[str, int] = {}
+    for name, slow in rows.slow.items():
+        access = nest.access[name]
+        operand = instance.operand(access.operand)
+        if rows.parts and operand.role == "output":
+            continue
+        pitch = view_strides(access.view, operand.shape, order_in(orders, operand))
+        axes = [a for a, extent in enumerate(access.view) if extent > 1 and a != slow]
+        if access.view != operand.shape or pitch is None or not axes:
+            return None
+        across[name] = max(axes, key=lambda axis: pitch[axis])
+    role = "input" if rows.parts else "output"
+    (leading, *_) = [n for n in across if instance.operand(nest.access[n].operand).role == role]
+    place = nest.access[leading].index[across[leading]].substitute(_unit_axes(nest))
+    axes_there = [a for a in place.axes() if a in (nest.reduce if rows.parts else nest.domain)]
+    if len(axes_there) != 1 or place != Index.axis(axes_there[0]):
+        return None
+    (axis,) = axes_there
+    is_whole = nest.extent[axis] == nest.access[leading].view[across[leading]]
+    if rows.parts and partial(nest, axis, Index.axis(axis)) is None:
+        return None
+    reads = _reads(instance, nest, across, axis)
+    if reads is None or not is_whole:
+        return None
+    return Columns(axis, nest.extent[axis], reads, across)
 
 
 def _stores(nest: Nest, output: Operand) -> list[Access]:
@@ -177,18 +244,22 @@ def _read(tensor: str, access: Access, number: int, nest: Nest, axis: str) -> Ro
     return RowRead(tensor, stride, low, high + 1, extent)
 
 
-def row_kernel(instance: Instance, rows: Rows, rings: Mapping[str, int]) -> RowKernel:
+def row_kernel(instance: Instance, rows: Rows, part: Part) -> RowKernel:
     """Return the instance of one row.
 
     Args:
         instance: the whole kernel.
         rows: how it is computed in rows.
-        rings: how many rows are kept of each tensor that is not there as a whole.
+        part: what is there of its operands.
     """
-    (whole,) = instance.nests
-    nest = at(rows.parts.add if rows.parts else whole, rows.axis, ROW)
-    access = dict(nest.access)
+    nest = at(_added(instance, rows, part), rows.axis, ROW)
+    operands = instance.operands
+    origins: Mapping[str, str] = {}
+    if part.columns and rows.columns:
+        nest, operands, origins = _in_pass(instance, nest, rows.columns, part)
+    access, given = dict(nest.access), dict(nest.given)
     pointers: dict[str, Pointer] = {}
+    tops: dict[str, str] = {}
     for name, axis in rows.slow.items():
         operand = instance.operand(access[name].operand)
         index, guards = access[name].index[axis].substitute(_unit_axes(nest)), access[name].guards
@@ -199,15 +270,62 @@ def row_kernel(instance: Instance, rows: Rows, rings: Mapping[str, int]) -> RowK
             row = Pointer(operand.name, index.coefficient(ROW), index.constant)
             pointers[operand.name] = row
             access[name] = _with(access[name], axis, Index())
-        elif ring := rings.get(operand.tensor, 0):
+        elif ring := part.rings.get(operand.tensor, 0):
             access[name] = _with(access[name], axis, _around(index, ring, nest))
+        elif operand.tensor in part.fetched:
+            top = f"{operand.name}_top"
+            given[top], tops[top] = (0, access[name].view[axis] - 1), operand.tensor
+            access[name] = _with(access[name], axis, index - Index.axis(top))
     sums = rows.parts.sums if rows.parts else ()
     made = replace(
         instance,
-        nests=(replace(nest, access=access),),
-        operands=(*instance.operands, *sums),
+        nests=(replace(nest, access=access, given=given),),
+        operands=(*operands, *sums),
     )
-    return RowKernel(made, tuple(pointers.values()))
+    return RowKernel(made, tuple(pointers.values()), origins, tops)
+
+
+def _added(instance: Instance, rows: Rows, part: Part) -> Nest:
+    """Return the nest of all rows, or that adds them up: from nothing in the first of all calls."""
+    (whole,) = instance.nests
+    if rows.parts is None:
+        return whole
+    if not part.columns or rows.columns is None:
+        return rows.parts.add
+    start = Index.axis(rows.axis) + Index.axis(f"{rows.columns.axis}_first")
+    parts = partial(whole, rows.axis, start)
+    assert parts is not None, "it can be cut along the rows"
+    return parts.add
+
+
+def _in_pass(
+    instance: Instance, nest: Nest, columns: Columns, part: Part
+) -> tuple[Nest, tuple[Operand, ...], Mapping[str, str]]:
+    """Return the nest of some columns, whose rings hold no more, and what its caller gives."""
+    narrow = {
+        name: part.widths[tensor]
+        for name in columns.across
+        for tensor in [instance.operand(nest.access[name].operand).tensor]
+        if tensor in part.widths
+    }
+    roles = {name: instance.operand(nest.access[name].operand).role for name in narrow}
+    local = [(name, columns.across[name]) for name in narrow if roles[name] == "input"]
+    moved = shifted(nest, {columns.axis: part.columns}, local)
+    access = dict(moved.access)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, width in narrow.items():
+        axis = columns.across[name]
+        found = access[name]
+        index = found.index[axis] if roles[name] == "input" else Index.axis(columns.axis)
+        view = (*found.view[:axis], width, *found.view[axis + 1 :])
+        access[name] = replace(_with(found, axis, index), view=view)
+        shapes[found.operand] = view
+    operands = tuple(replace(o, shape=shapes.get(o.name, o.shape)) for o in instance.operands)
+    origins = {
+        f"{name}_first{axis}": instance.operand(nest.access[name].operand).tensor
+        for name, axis in local
+    }
+    return replace(moved, access=access), operands, origins
 
 
 def finish_instance(instance: Instance, rows: Rows) -> Instance:

@@ -22,7 +22,7 @@ from dlbuild.ir.weights import Array, dtype_name, loaded, stored
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.run.runner_program import Runnable
 from dlbuild.stages.arena import CALLER, Places, arena
-from dlbuild.stages.declaration import parameters
+from dlbuild.stages.declaration import fetching, parameters
 from dlbuild.stages.functions import functions
 from dlbuild.stages.interface import Port
 from dlbuild.stages.sources import Sources, sources
@@ -107,6 +107,7 @@ def model_program(built: Built, *, is_linked: bool = False, is_honest: bool = Fa
         "outputs": [_port(built, p, is_linked=is_linked) for p in ports if not p.is_input],
         "arguments": _arguments(built),
         "is_streamed": built.options.input == "streamed",
+        "fetch": fetching(built.model, built.tiles.strips),
         "is_poisoned": not is_linked,
         "is_honest": is_honest and bool(built.tiles.tilings),
         "traffic_bytes": sum(tiling.traffic_bytes for tiling in built.tiles.tilings),
@@ -264,7 +265,7 @@ def _render(built: Built, template: str, context: Mapping[str, object], suffix: 
 def _arguments(built: Built) -> list[str]:
     """Return what the program hands to the run function, in its order."""
     own = {port.name: f"dlb_{port.name}" for port in built.model.face.ports}
-    own["user"] = "NULL"
+    own |= {"user": "NULL", "fetch": "dlb_fetch"}
     return [own.get(p.name, p.name) for p in parameters(built.model, built.schedule)]
 
 

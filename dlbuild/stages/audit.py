@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Buffer, Kernel, Profile, Schedule, Step, Strip, TilePlan
+from dlbuild.ir.plans import Buffer, Kernel, Profile, Schedule, Step, TilePlan
 from dlbuild.ir.target import Options, Target
 from dlbuild.stages.audit_near import near_faults
 from dlbuild.stages.audit_rows import replay_rows
+from dlbuild.stages.audit_strips import ring_bytes, strip_faults
 from dlbuild.stages.contents import Contents
 
 
@@ -150,13 +151,7 @@ def _buffers(plan: _Plan) -> Iterator[str]:
 
 def _tensor_bytes(plan: _Plan, buffer: Buffer) -> int:
     """Return the bytes of a tensor, of a ring those of the rows that are kept."""
-    size = plan.graph.tensor[buffer.tensor].size_bytes
-    kept = (buffer.tensor, buffer.alias_of)
-    rings = [r for strip in plan.tiles.strips for r in strip.rings if r.tensor in kept]
-    for ring in rings:
-        if ring.rows == buffer.rows and ring.row_bytes * ring.extent == size:
-            return ring.rows * ring.row_bytes
-    return 0 if rings or buffer.rows else size
+    return ring_bytes(plan.tiles, buffer, plan.graph.tensor[buffer.tensor].size_bytes)
 
 
 def _inside(plan: _Plan, buffer: Buffer) -> Iterator[str]:
@@ -308,30 +303,7 @@ def _is_in_place(plan: _Plan, step: Step, one: Buffer, other: Buffer) -> bool:
 
 
 def _strips(plan: _Plan) -> Iterator[str]:
-    """The steps of a strip are its layers, in order, with nothing between them."""
-    for number, strip in enumerate(plan.tiles.strips, start=1):
-        steps = [step for step in plan.schedule.steps if step.strip == number]
-        layers = [layer.kernel for layer in strip.layers]
-        if [step.kernel for step in steps] != [*strip.views, *layers]:
-            yield f"the steps of strip {number} are not its layers"
-        elif steps[-1].number - steps[0].number != len(steps) - 1:
-            yield f"the steps of strip {number} are not neighbours"
-        for layer in strip.layers:
-            kernel = plan.profile.kernel[layer.kernel]
-            due = {strip.streamed if _is_seen(plan, strip, n) else n for n in kernel.reads}
-            if {read.tensor for read in layer.reads} != due:
-                yield f"{layer.kernel} reads {kernel.reads}, its rows something else"
-            if (layer.writes,) != kernel.writes:
-                yield f"{layer.kernel} writes {kernel.writes}, its rows {layer.writes}"
-    for step in plan.schedule.steps:
-        if not 0 <= step.strip <= len(plan.tiles.strips):
-            yield f"{_at(step)} is in strip {step.strip}, which does not exist"
-
-
-def _is_seen(plan: _Plan, strip: Strip, name: str) -> bool:
-    """Say whether a tensor is the streamed input under the name of a view in front of the strip."""
-    views = [plan.profile.kernel[view] for view in strip.views]
-    return any(name in view.writes for view in views) and _origin(plan, name) == strip.streamed
+    return strip_faults(plan.profile, plan.tiles, plan.schedule)
 
 
 def _replay_of_rows(plan: _Plan) -> Iterator[str]:

@@ -3,7 +3,7 @@
 The conditions under which a layer goes are those that the C has; no formula of the planner is used.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +42,31 @@ class _Piece:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Columns [first, end) of `count`."""
+
+    first: int
+    end: int
+    count: int
+
+
+_ALL = _Columns(0, 1, 1)
+"""A row as one column."""
+
+
+def _columns(strip: Strip, number: int) -> Mapping[str, _Columns]:
+    """Return the columns of what each layer writes (or adds up) in a pass."""
+    counts = {read.tensor: read.extent for layer in strip.layers for read in layer.across}
+    found = {}
+    for layer in strip.layers:
+        if layer.passes:
+            first, end = layer.passes[number]
+            ends = max(last for _, last in layer.passes)
+            found[layer.writes] = _Columns(first, end, counts.get(layer.writes, ends))
+    return found
+
+
 @dataclass
 class _Replay:
     graph: Graph
@@ -51,6 +76,7 @@ class _Replay:
     memory: dict[str, Owners] = field(default_factory=dict)
     number: dict[str, int] = field(default_factory=dict)
     origin: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _columns: Mapping[str, _Columns] = field(default_factory=dict)
 
     def run(self) -> None:
         streamed = {strip.streamed for strip in self.tiles.strips}
@@ -80,12 +106,25 @@ class _Replay:
                 self.origin[name] = (source, at + kernel.alias.offset_bytes)
 
     def _strip(self, strip: Strip, step: Step) -> None:
+        if strip.counters:
+            self._write(self._whole(strip.counters))
+        passes = {len(layer.passes) for layer in strip.layers}
+        if len(passes) > 1:
+            raise _FaultError(f"the layers of strip {step.strip} have different passes")
+        for number in range(max(*passes, 1)):
+            self._columns = _columns(strip, number)
+            self._pass(strip, step)
+        for layer in strip.layers:
+            if layer.sums:
+                for name in layer.sums:
+                    self._read(self._whole(name), f"the end of {layer.kernel}")
+                self._write(self._whole(layer.writes))
+
+    def _pass(self, strip: Strip, step: Step) -> None:
         done = [0] * len(strip.layers)
         pushed = 0
         rings = {ring.tensor for ring in strip.rings}
         kept = [n for n, layer in enumerate(strip.layers) if layer.writes not in rings]
-        if strip.counters:
-            self._write(self._whole(strip.counters))
         while any(done[n] < strip.layers[n].rows for n in kept):
             if strip.counters:
                 self._read(self._whole(strip.counters), f"strip {step.strip}")
@@ -94,7 +133,8 @@ class _Replay:
                 self._turn(strip.layers[number], done[number])
                 done[number] += 1
             elif strip.streamed and pushed < self._input(strip).extent:
-                self._write(self._row(strip.streamed, pushed, self._input(strip).extent))
+                extent = self._input(strip).extent
+                self._write(self._row(strip.streamed, pushed, extent, None))
                 pushed += 1
             else:
                 raise _FaultError(f"strip {step.strip} is stuck: no layer may go")
@@ -130,7 +170,7 @@ class _Replay:
     def _turn(self, layer: Layer, row: int) -> None:
         where = f"row {row} of {layer.kernel}"
         read = [
-            self._row(r.tensor, number, r.extent)
+            self._row(r.tensor, number, r.extent, self._read_columns(layer, r.tensor))
             for r in layer.reads
             for number in range(
                 max(r.stride * row + r.low, 0), min(r.stride * row + r.high, r.extent)
@@ -139,13 +179,11 @@ class _Replay:
         for piece in read:
             self._read(piece, where)
         for name in layer.sums:
-            if row > 0:
+            if row > 0 or self._columns.get(layer.writes, _ALL).first > 0:
                 self._read(self._whole(name), where)
             self._write(self._whole(name))
-        if layer.sums and row == layer.rows - 1:
-            self._write(self._whole(layer.writes))
-        elif not layer.sums:
-            written = self._row(layer.writes, row, layer.rows)
+        if not layer.sums:
+            written = self._row(layer.writes, row, layer.rows, self._columns.get(layer.writes))
             for piece in read:
                 if _touches(piece, written):
                     raise _FaultError(
@@ -159,13 +197,33 @@ class _Replay:
             raise _FaultError(f"{name} is used as a whole, but only a few rows of it are kept")
         return _Piece(buffer, buffer.offset_bytes, 0, buffer.size_bytes)
 
-    def _row(self, name: str, row: int, extent: int) -> _Piece:
+    def _read_columns(self, layer: Layer, tensor: str) -> "_Columns | None":
+        """Return the columns that a layer reads of a tensor in this pass."""
+        mine = self._columns.get(layer.writes)
+        if mine is None:
+            return None
+        across = next(read for read in layer.across if read.tensor == tensor)
+        first, end = across.first(mine.first), across.end(mine.end - 1)
+        there = self._columns.get(tensor)
+        if there and not (there.first <= first and end <= there.end):
+            raise _FaultError(f"{layer.kernel} reads columns of {tensor} that the pass has not")
+        return _Columns(first, end, across.extent)
+
+    def _row(self, name: str, row: int, extent: int, columns: "_Columns | None") -> _Piece:
+        """Return a row, or some columns of it."""
         buffer = self.schedule.buffer[name]
-        size = self.graph.tensor[name].size_bytes // extent
-        place = (row % buffer.rows if buffer.rows else row) * size
-        if not 0 <= place <= buffer.size_bytes - size:
+        whole = self.graph.tensor[name].size_bytes // extent
+        pitch = buffer.size_bytes // buffer.rows if buffer.rows else whole
+        part = columns or _ALL
+        column = whole // (part.count or 1)
+        origin = self._columns.get(name, _ALL).first if pitch < whole else 0
+        size = (part.end - part.first) * column
+        place = (row % buffer.rows if buffer.rows else row) * pitch
+        start = (part.first - origin) * column
+        if not (0 <= place <= buffer.size_bytes - pitch and 0 <= start <= pitch - size):
             raise _FaultError(f"row {row} of {name} is outside its buffer")
-        return _Piece(buffer, buffer.offset_bytes + place, row * size, size)
+        first = row * whole + part.first * column
+        return _Piece(buffer, buffer.offset_bytes + place + start, first, size)
 
     def _owners(self, piece: _Piece) -> tuple[Owners, Owners]:
         """Return the owners that a piece should have, and the memory where it lies."""

@@ -1,11 +1,12 @@
 """The functions that users call: `<m>_run` and the accessors of interface tensors in the arena."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlbuild.emit.comments import block, filled, wrapped
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.literals import COLUMNS
-from dlbuild.ir.plans import Schedule
+from dlbuild.ir.plans import Schedule, Strip
 from dlbuild.stages.arena import CALLER, Places
 from dlbuild.stages.interface import Port
 from dlbuild.stages.sources import Sources, axes_note, element_type
@@ -40,14 +41,22 @@ def parameters(model: Sources, schedule: Schedule) -> tuple[Argument, ...]:
     if options.arena == "caller":
         text = f"{face.prefix}_arena_t *arena"
         found.append(Argument(text, "arena", "[in,out]", "working memory of this instance"))
+    is_fetched = options.input == "external"
+    users = [f"{face.prefix}_hook"] if options.hook else []
+    if is_fetched:
+        (port,) = (port for port in face.ports if port.is_input)
+        found.append(
+            Argument(f"{face.prefix}_fetch_t fetch", "fetch", "[in]", f"brings rows of {port.name}")
+        )
+        users.insert(0, "fetch")
+    user = Argument("void *user", "user", "[in]", f"handed to {' and '.join(users)}")
+    found += [user] if is_fetched else []
     found += [
         _port_argument(model, port)
         for port in face.ports
-        if schedule.buffer[port.tensor.name].memory == CALLER
+        if schedule.buffer[port.tensor.name].memory == CALLER and not (port.is_input and is_fetched)
     ]
-    if options.hook:
-        about = f"handed to {face.prefix}_hook"
-        found.append(Argument("void *user", "user", "[in]", about))
+    found += [user] if options.hook and not is_fetched else []
     return tuple(found)
 
 
@@ -93,6 +102,46 @@ def accessors(model: Sources, schedule: Schedule) -> list[Accessor]:
         if schedule.buffer[port.tensor.name].memory != CALLER
         and not (port.is_input and model.options.input == "streamed")
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """How rows of an input are brought. rows: of it; elements: of one row; most: at a time."""
+
+    ctype: str
+    input: str
+    rows: int
+    elements: int
+    most: int
+
+
+def fetching(model: Sources, strips: Sequence[Strip]) -> Fetching | None:
+    """Return how rows of the input are brought, None if it lies in memory."""
+    if model.options.input != "external":
+        return None
+    names = fetched_names(model)
+    reads = [
+        (r, layer) for s in strips for layer in s.layers for r in layer.reads if r.tensor in names
+    ]
+    (name,) = model.graph.inputs
+    tensor = model.graph.tensor[name]
+    rows = reads[0][0].extent if reads else 1
+    most = max(
+        (r.end(row) - r.first(row) for r, layer in reads for row in range(layer.rows)), default=1
+    )
+    port = model.face.port(name)
+    return Fetching(storage(tensor.dtype), port.name, rows, tensor.count // rows, most)
+
+
+def fetched_names(model: Sources) -> frozenset[str]:
+    """Return the input whose rows are brought when they are needed, under all its names."""
+    if model.options.input != "external":
+        return frozenset()
+    found = set(model.graph.inputs)
+    for kernel in model.profile.kernels:
+        if kernel.alias is not None and kernel.alias.source in found:
+            found.update(kernel.writes)
+    return frozenset(found)
 
 
 def _port_argument(model: Sources, port: Port) -> Argument:

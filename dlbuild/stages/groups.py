@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Kernel, Layer, Overlap, Profile, Ring, RowRead, Strip, Sums
-from dlbuild.ir.target import Options
-from dlbuild.rulebook.rows import Rows
-from dlbuild.stages.peak import arena_bytes
+from dlbuild.ir.plans import Kernel, Layer, Overlap, Ring, RowRead, Strip, Sums
+from dlbuild.rulebook.rows import Columns, Rows
+from dlbuild.stages.lives import Lives
+from dlbuild.stages.passes import cuttings
 from dlbuild.stages.pump import INPUT, Pump, Span, StuckError, Turn, distance
 
 MOST_ROWS_OF_INT16 = 32767
+LEAST_LAYERS = 2
+"""A layer alone keeps no ring that passes could make smaller."""
+
 COUNTERS = "rows done"
 """The name of the working memory of the strip that reads a streamed input."""
 
@@ -22,69 +24,29 @@ class Group:
     """Kernels [first, last] of the profile as one step of the schedule.
 
     need_bytes: what the arena holds meanwhile, alignment not counted. strip: None for a kernel
-    that runs alone and as a whole.
+    that runs alone and as a whole. again_macs: multiplications that are done more than once.
     """
 
     first: int
     last: int
     need_bytes: int
     strip: Strip | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Life:
-    """A tensor and its views: written by kernel `born` (-1: an input), last read by `dies`."""
-
-    size_bytes: int
-    born: int
-    dies: int
+    again_macs: int = 0
 
 
 @dataclass(frozen=True)
-class Groups:
+class Groups(Lives):
     """The groups that a profile's kernels could form.
 
     rows: how the kernels that can be computed row by row are.
     """
 
-    graph: Graph
-    profile: Profile
-    options: Options
     rows: Mapping[str, Rows]
 
-    @cached_property
-    def root(self) -> Mapping[str, str]:
-        """For each activation the tensor whose bytes it is."""
-        found = {name: name for name in self.graph.inputs}
-        for kernel in self.profile.kernels:
-            for name in kernel.writes:
-                found[name] = found[kernel.alias.source] if kernel.alias else name
-        return found
-
-    @cached_property
-    def lives(self) -> Mapping[str, _Life]:
-        """The life of each tensor that is no view."""
-        found: dict[str, _Life] = {}
-        for name in self.graph.inputs:
-            found[name] = _Life(self._bytes(name), -1, 0)
-        for number, kernel in enumerate(self.profile.kernels):
-            for name in kernel.writes:
-                if self.root[name] == name:
-                    found[name] = _Life(self._bytes(name), number, number)
-            for name in kernel.reads:
-                if name in self.root:
-                    root = self.root[name]
-                    found[root] = replace(found[root], dies=number)
-        for name in self.graph.outputs:
-            if name in self.root:
-                root = self.root[name]
-                found[root] = replace(found[root], dies=len(self.profile.kernels))
-        return found
-
     @property
-    def streamed(self) -> str:
-        """The input that comes in rows, or the empty name."""
-        return self.graph.inputs[0] if self.options.input == "streamed" else ""
+    def fetched(self) -> str:
+        """The input whose rows are asked for when they are needed, or the empty name."""
+        return self.graph.inputs[0] if self.options.input == "external" else ""
 
     @cached_property
     def views(self) -> tuple[str, ...]:
@@ -92,25 +54,28 @@ class Groups:
         found: list[str] = []
         for kernel in self.profile.kernels if self.streamed else ():
             (written, *more) = kernel.writes
-            is_all = self._whole(written) == self._whole(self.streamed)
+            is_all = self.whole(written) == self.whole(self.streamed)
             if kernel.alias is None or more or not is_all or self.root[written] != self.streamed:
                 break
             found.append(kernel.name)
         return tuple(found)
 
     def alone(self, number: int) -> Group | None:
-        """Return the group of one kernel that runs as a whole; None if its input is streamed."""
+        """Return the group of one kernel that runs as a whole; None if its input is never whole."""
         kernel = self.profile.kernels[number]
-        if self.streamed and self.streamed in (self.root.get(name) for name in kernel.reads):
+        roots = [self.root.get(name) for name in kernel.reads]
+        if self.streamed and self.streamed in roots:
             return None
-        need = self._kept_bytes(number, number)
+        if self.fetched and self.fetched in roots and kernel.alias is None:
+            return None
+        need = self.kept_bytes(number, number)
         if kernel.alias is None:
             need -= max(
                 (
                     self.lives[self.root[read]].size_bytes
                     for read, written in kernel.in_place
                     if self.lives[self.root[read]].dies == number
-                    and self._bytes(read) == self._bytes(written)
+                    and self.bytes_of(read) == self.bytes_of(written)
                 ),
                 default=0,
             )
@@ -118,15 +83,16 @@ class Groups:
 
     def floor(self, first: int, last: int) -> int:
         """Return what no strip of these kernels can be below, cheaply."""
-        ring = sum(self._least_ring(name) for name in self._inner(first, last))
+        # In passes, a ring may be as narrow as a column.
+        is_whole = self.options.max_recompute <= 1
+        inner = self.inner(first, last) if is_whole else ()
+        ring = sum(self._least_ring(name) for name in inner)
         ending = self._read_last(first, last)
-        written = self._written(first, last)
-        shared = max(
-            (min(self._kept(u), self._kept(w)) for u in ending for w in written), default=0
-        )
+        written = self.written(first, last)
+        shared = max((min(self.kept(u), self.kept(w)) for u in ending for w in written), default=0)
         # Of the streamed input no more than a ring is there.
-        streamed = self._kept(self.streamed) if self.streamed and first == 0 else 0
-        return self._kept_bytes(first, last) + ring - shared - streamed
+        streamed = self.kept(self.streamed) if self.streamed and first == 0 else 0
+        return self.kept_bytes(first, last) + ring - shared - streamed
 
     def is_possible(self, first: int, last: int) -> bool:
         """Say whether these kernels could be computed row by row."""
@@ -145,7 +111,7 @@ class Groups:
         read = {r.tensor for k in kernels for r in self.rows[k.name].reads}
         if any(r.extent != produced.get(r.tensor, r.extent) for r in self._reads(first, last)):
             return False
-        ends = {self.rows[kernels[-1].name].writes, *self._written(first, last)}
+        ends = {self.rows[kernels[-1].name].writes, *self.written(first, last)}
         return all(name in read or name in ends for name in produced)
 
     def strip(self, first: int, last: int) -> Group | None:
@@ -154,7 +120,7 @@ class Groups:
             return None
         kernels = self._computed(first, last)
         layers = [self._layer(kernel.name) for kernel in kernels]
-        written = self._written(first, last)
+        written = self.written(first, last)
         kept = frozenset(n for n, layer in enumerate(layers) if layer.writes in written)
         kept |= {len(layers) - 1}
         is_streamed = bool(self.streamed) and first == 0
@@ -169,18 +135,62 @@ class Groups:
             for number, layer in enumerate(layers)
         ]
         kept_rings = tuple(
-            Ring(name, min(rows, extent), extent, self._whole(name) // extent)
+            Ring(name, min(rows, extent), extent, self.whole(name) // extent)
             for name, rows in rings.items()
             for extent in [self._extent(name, layers)]
         )
         overlaps = self._overlaps(pump, turns, first, last)
         strip = Strip(tuple(layers), kept_rings, overlaps, streamed)
-        need = self._kept_bytes(first, last) + sum(r.rows * r.row_bytes for r in kept_rings)
-        need += sum(s.count * DTYPES[s.dtype].bits // 8 for s in self.sums(kernels[-1].name))
+        need = self.kept_bytes(first, last) + sum(r.rows * r.row_bytes for r in kept_rings)
+        need += _bytes_of(self.sums(kernels[-1].name))
         if is_streamed:
             strip = replace(strip, views=self.views, counters=COUNTERS)
             need -= self.lives[streamed].size_bytes
         return Group(first, last, need - self._saved(overlaps), strip)
+
+    def strips(self, first: int, last: int) -> tuple[Group, ...]:
+        """Return the group of kernels computed together, in one pass and in several.
+
+        Several make the rings smaller, and what they compute twice is counted.
+        """
+        whole = self.strip(first, last)
+        if whole is None or whole.strip is None:
+            return ()
+        if self.options.max_recompute <= 1 or not self._is_cut(whole.strip):
+            return (whole,)
+        strip, found = whole.strip, [whole]
+        kernels = [self.profile.kernel[layer.kernel] for layer in strip.layers]
+        columns = {k.name: self._columns(k.name).count for k in kernels}
+        macs = {k.name: k.macs for k in kernels}
+        layers = [replace(y, across=self._columns(y.kernel).reads) for y in strip.layers]
+        kept = self.kept_bytes(first, last)
+        for cutting in cuttings(layers, strip.rings, columns, macs):
+            cut = Strip(cutting.layers, cutting.rings)
+            need = kept + sum(ring.rows * ring.row_bytes for ring in cut.rings)
+            need += _bytes_of(self.sums(kernels[-1].name))
+            again = max(cutting.macs - sum(macs.values()), 0)
+            found.append(Group(first, last, need, cut, again))
+        return tuple(found)
+
+    def _is_cut(self, strip: Strip) -> bool:
+        """Say whether a strip can run in several passes: only its last layer's output stays."""
+        rings = {ring.tensor for ring in strip.rings}
+        columns = {y.writes: c for y in strip.layers if (c := self.rows[y.kernel].columns)}
+        if len(columns) < len(strip.layers) or len(columns) < LEAST_LAYERS or strip.streamed:
+            return False
+        if rings != {layer.writes for layer in strip.layers[:-1]}:
+            return False
+        # Passes add up in another order, which rounds floats differently.
+        sums = self.sums(strip.layers[-1].kernel)
+        if any(DTYPES[found.dtype].kind == "float" for found in sums):
+            return False
+        reads = [read for found in columns.values() for read in found.reads]
+        return all(r.extent == columns[r.tensor].count for r in reads if r.tensor in columns)
+
+    def _columns(self, kernel: str) -> Columns:
+        columns = self.rows[kernel].columns
+        assert columns is not None, "only what can be cut is cut"
+        return columns
 
     def sums(self, kernel: str) -> Sequence[Sums]:
         """Return the partial results that a kernel keeps when it is computed row by row."""
@@ -238,16 +248,16 @@ class Groups:
             if self._is_streamed(upper):
                 continue
             rows = self._extent(upper, pump.layers)
-            above = Span(rows, self._whole(upper) // rows)
-            for lower in self._written(first, last):
+            above = Span(rows, self.whole(upper) // rows)
+            for lower in self.written(first, last):
                 number = pump.producer.get(lower)
                 if number is None or not self._may_share(upper, lower):
                     continue
                 below = Span(
-                    pump.layers[number].rows, self._whole(lower) // pump.layers[number].rows
+                    pump.layers[number].rows, self.whole(lower) // pump.layers[number].rows
                 )
                 apart = distance(pump, turns, (upper, above), (number, below))
-                if apart < self._whole(lower):
+                if apart < self.whole(lower):
                     found.append(Overlap(upper, lower, apart))
         return tuple(found)
 
@@ -256,8 +266,8 @@ class Groups:
             (
                 upper + lower - max(overlap.distance_bytes + upper, lower)
                 for overlap in overlaps
-                for upper in [self._kept(overlap.upper)]
-                for lower in [self._kept(overlap.lower)]
+                for upper in [self.kept(overlap.upper)]
+                for lower in [self.kept(overlap.lower)]
             ),
             default=0,
         )
@@ -266,23 +276,8 @@ class Groups:
         """Say whether both lie in the arena, as element types that C lets share an array."""
         types = {self.graph.tensor[upper].dtype, self.graph.tensor[lower].dtype}
         is_bytes = types <= {"int8", "uint8"}
-        both = self._kept(upper) and self._kept(lower)
+        both = self.kept(upper) and self.kept(lower)
         return bool(both) and (len(types) == 1 or is_bytes)
-
-    def _kept_bytes(self, first: int, last: int) -> int:
-        """Return the bytes of all that is there as a whole during these kernels."""
-        return sum(
-            life.size_bytes
-            for life in self.lives.values()
-            if (life.born < first <= life.dies) or (first <= life.born <= last < life.dies)
-        ) + sum(
-            life.size_bytes
-            for life in self.lives.values()
-            if first <= life.born == life.dies <= last  # nobody reads it
-        )
-
-    def _inner(self, first: int, last: int) -> list[str]:
-        return [name for name, life in self.lives.items() if first <= life.born < life.dies <= last]
 
     def _read_last(self, first: int, last: int) -> list[str]:
         """Return what is there before and is read here for the last time, under its name here."""
@@ -291,12 +286,8 @@ class Groups:
             name
             for name in read
             if (life := self.lives[self.root[name]]).born < first <= life.dies <= last
-            and self._whole(name) == self._whole(self.root[name])
+            and self.whole(name) == self.whole(self.root[name])
         ]
-
-    def _written(self, first: int, last: int) -> list[str]:
-        """Return what is made here and needed afterwards."""
-        return [name for name, life in self.lives.items() if first <= life.born <= last < life.dies]
 
     def _reads(self, first: int, last: int) -> list[RowRead]:
         kernels = self.profile.kernels[first : last + 1]
@@ -307,17 +298,11 @@ class Groups:
         reads = [r for r in self._reads(life.dies, life.dies) if r.tensor == tensor]
         rows = max((min(r.high - r.low, r.extent) for r in reads), default=1)
         extent = max((r.extent for r in reads), default=1)
-        return rows * (self._whole(tensor) // extent)
+        return rows * (self.whole(tensor) // extent)
 
-    def _kept(self, tensor: str) -> int:
-        return self.lives[self.root[tensor]].size_bytes
 
-    def _bytes(self, tensor: str) -> int:
-        is_streamed = tensor == self.streamed
-        return self._whole(tensor) if is_streamed else arena_bytes(tensor, self.graph, self.options)
-
-    def _whole(self, tensor: str) -> int:
-        return self.graph.tensor[tensor].size_bytes
+def _bytes_of(sums: Sequence[Sums]) -> int:
+    return sum(s.count * DTYPES[s.dtype].bits // 8 for s in sums)
 
 
 def _count(shape: Sequence[int]) -> int:

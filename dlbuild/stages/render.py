@@ -34,11 +34,13 @@ from dlbuild.stages.declaration import (
     accessors,
     assertion,
     declaration,
+    fetching,
     parameter_docs,
     parameters,
 )
 from dlbuild.stages.functions import Functions, functions, united
 from dlbuild.stages.interface import Port
+from dlbuild.stages.passes import again_macs
 from dlbuild.stages.sources import (
     Context,
     Sources,
@@ -131,7 +133,8 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
         "ports": ports,
         "arena": room,
         "weights_bytes": model.tables.size_bytes,
-        "macs": sum(model.profile.kernel[step.kernel].macs for step in schedule.steps),
+        "macs": sum(model.profile.kernel[step.kernel].macs for step in schedule.steps)
+        + again_macs(model.profile, tiles),
         "is_callers_arena": is_callers,
         "accessors": accessors(model, schedule),
         "hook": options.hook,
@@ -145,6 +148,7 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
         "declaration": declaration(model, schedule),
         "stream": found,
         "push": push_declaration(model, found) if found else "",
+        "fetch": fetching(model, tiles.strips),
         "begin": begin_declaration(model) if found else "",
     }
     about = "how to run the model"

@@ -9,8 +9,9 @@ from dlbuild.ir.plans import Strip
 from dlbuild.rulebook.rows import Pointer
 from dlbuild.stages.arena import Places
 from dlbuild.stages.conditions import condition
+from dlbuild.stages.row_calls import row_text
 from dlbuild.stages.sources import Context, Sources
-from dlbuild.stages.strip_code import Pumped, counters_of, row_text
+from dlbuild.stages.strip_code import Pumped, counters_of
 
 MARGIN = "    "
 

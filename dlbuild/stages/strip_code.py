@@ -2,22 +2,20 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from dlbuild.emit.comments import block, filled
 from dlbuild.emit.ctypes import storage
-from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment, render_kernel
-from dlbuild.ir.plans import Layer, Ring, Schedule, Strip, TilePlan
-from dlbuild.rulebook.instance import Instance
-from dlbuild.rulebook.kernels import orders_of
-from dlbuild.rulebook.rows import Pointer, Rows, finish_instance, row_kernel, rows_of
+from dlbuild.emit.kernel import KernelText
+from dlbuild.emit.literals import COLUMNS
+from dlbuild.ir.plans import Layer, Schedule, Strip, TilePlan
 from dlbuild.stages.arena import Places
 from dlbuild.stages.body import step_comment
 from dlbuild.stages.conditions import Test, condition, ready, room
-from dlbuild.stages.declaration import parameters
-from dlbuild.stages.functions import argument_of_table, restricted
+from dlbuild.stages.declaration import Argument, parameters
 from dlbuild.stages.groups import MOST_ROWS_OF_INT16
+from dlbuild.stages.row_calls import RowKernels, columns_name
 from dlbuild.stages.sources import Sources
 
 MARGIN = "    "
@@ -49,118 +47,12 @@ class StripCode:
 
 def strip_code(model: Sources, tiles: TilePlan, schedule: Schedule, places: Places) -> StripCode:
     """Return the C of a plan's strips."""
-    kernels = _RowKernels(model, tiles, places)
+    kernels = RowKernels(model, tiles, places)
     strips = tuple(
         _Pump(model, schedule, places, kernels, strip, number).pumped()
         for number, strip in enumerate(tiles.strips, start=1)
     )
     return StripCode(kernels.commented(), strips)
-
-
-class _RowKernels:
-    """Functions of row kernels as they are asked for; equal texts are one function."""
-
-    def __init__(self, model: Sources, tiles: TilePlan, places: Places) -> None:
-        self._model = model
-        self._places = places
-        self._rings = {ring.tensor: ring for strip in tiles.strips for ring in strip.rings}
-        self._streamed = {
-            name: strip.streamed
-            for strip in tiles.strips
-            for view in strip.views
-            for name in model.profile.kernel[view].writes
-        }
-        self._rings |= {name: self._rings[root] for name, root in self._streamed.items()}
-        self._texts: dict[str, KernelText] = {}
-        self._users: dict[str, list[tuple[str, Instance]]] = {}
-        self._constants = frozenset(model.graph.constants)
-
-    def rows(self, kernel: str) -> Rows:
-        instance = self._model.instances[kernel]
-        found = rows_of(instance, self._orders(kernel, instance), self._constants)
-        assert found is not None, f"{kernel} is planned in rows"
-        return found
-
-    def row_call(self, layer: Layer, counter: str) -> str:
-        """Return the call that computes the row `counter` of a layer."""
-        kernel, rows = layer.kernel, self.rows(layer.kernel)
-        rings = {n: r.rows for n, r in self._rings.items() if r.rows < r.extent}
-        made = row_kernel(self._model.instances[kernel], rows, rings)
-        name, text = self._function(kernel, made.instance, self._model.face.kernels[kernel])
-        pointers = {pointer.operand: pointer for pointer in made.pointers}
-        arguments = [
-            self._argument(made.instance, kernel, p, pointers.get(p.operand), counter, layer)
-            for p in text.parameters
-        ]
-        return filled(f"{MARGIN * 3}{name}(", [*arguments, *([counter] * len(text.given))], ");")
-
-    def finish_call(self, layer: Layer) -> str:
-        """Return the call that makes a layer's results of its sums."""
-        kernel = layer.kernel
-        instance = finish_instance(self._model.instances[kernel], self.rows(kernel))
-        wanted = f"{self._model.face.kernels[kernel]}_end"
-        name, text = self._function(kernel, instance, wanted)
-        arguments = [self._argument(instance, kernel, p, None, "", layer) for p in text.parameters]
-        return filled(f"{MARGIN}{name}(", arguments, ");")
-
-    def commented(self) -> tuple[KernelText, ...]:
-        return tuple(self._comment(self._texts[key], users) for key, users in self._users.items())
-
-    def _comment(self, text: KernelText, users: Sequence[tuple[str, Instance]]) -> KernelText:
-        kernel, instance = users[0]
-        anchors = [self._model.profile.kernel[name].anchor for name, _ in users]
-        orders = self._orders(kernel, instance)
-        nodes = list(dict.fromkeys(anchors))
-        return replace(text, comment=kernel_comment(instance, orders, text.parameters, nodes))
-
-    def _orders(self, kernel: str, instance: Instance) -> Mapping[str, tuple[int, ...]]:
-        return orders_of(self._model.profile.kernel[kernel], instance, self._model.profile)
-
-    def _function(self, kernel: str, instance: Instance, name: str) -> tuple[str, KernelText]:
-        text = render_kernel(
-            instance,
-            name,
-            self._orders(kernel, instance),
-            restrict=restricted(self._model, self._places, instance),
-            constants=frozenset(o.name for o in instance.operands if o.tensor in self._constants),
-            environment=self._model.environment,
-            registers=self._model.registers,
-        )
-        key = re.sub(rf"\b{name}\b", "", " ".join(text.text.split()))
-        self._texts.setdefault(key, text)
-        users = self._users.setdefault(key, [])
-        users.append((kernel, instance))
-        first = self._model.face.kernels[users[0][0]]
-        return (f"{first}_end" if name.endswith("_end") else first), text
-
-    def _argument(  # noqa: PLR0913, PLR0917 - what an argument may be
-        self,
-        instance: Instance,
-        kernel: str,
-        parameter: Parameter,
-        pointer: Pointer | None,
-        counter: str,
-        layer: Layer,
-    ) -> str:
-        table = argument_of_table(self._model, kernel, parameter)
-        if table is not None:
-            return table
-        operand = instance.operand(parameter.operand)
-        if operand.role == "scratch":
-            name = next(n for n in layer.sums if n.endswith(f" {operand.name}"))
-            return self._places.pointer(name)
-        if pointer is None:
-            return self._places.pointer(operand.tensor)
-        ring = self._rings.get(operand.tensor)
-        return self._places.row(
-            operand.tensor, row_text(pointer, counter, ring), self._row(layer, operand.tensor)
-        )
-
-    def _row(self, layer: Layer, tensor: str) -> int:
-        """Return the elements of one row of a tensor."""
-        extents = {read.tensor: read.extent for read in layer.reads}
-        extent = extents.get(self._streamed.get(tensor, tensor), layer.rows)
-        return self._model.graph.tensor[tensor].count // extent
 
 
 def counters_of(model: Sources, strip: Strip) -> str:
@@ -191,19 +83,17 @@ def counter_lines(model: Sources, schedule: Schedule, strip: Strip) -> list[str]
     ]
 
 
-def row_text(pointer: Pointer, counter: str, ring: Ring | None) -> str:
-    """Return where a row is among those that are kept; nothing if only one is."""
-    if ring and ring.rows == 1:
-        return ""
-    text = counter if pointer.stride == 1 else f"{counter} * {pointer.stride}"
-    low = pointer.low
-    if ring and ring.rows < ring.extent:
-        low %= ring.rows
-    if low:
-        text = f"{f'({text})' if '*' in text else text} {'+' if low > 0 else '-'} {abs(low)}"
-    if ring is None or ring.rows == ring.extent:
-        return text
-    return f"{text if text == counter else f'({text})'} % {ring.rows}"
+def columns_table(name: str, passes: Sequence[tuple[int, int]]) -> list[str]:
+    """Return the table of a layer's columns in each pass."""
+    head = f"{MARGIN}static const int16_t {name}[{len(passes)}][2] = {{"
+    words = [f"{{{first}, {end - first}}}" for first, end in passes]
+    line = f"{head}{', '.join(words)}}};"
+    if len(line) <= COLUMNS:
+        return [line]
+    # clang-format would set such a list in columns of its own choice.
+    rows = [f"{MARGIN * 2}{', '.join(words[at : at + 8])}," for at in range(0, len(words), 8)]
+    off, on = "/* clang-format off */", "/* clang-format on */"
+    return [f"{MARGIN}{off}", head, *rows, f"{MARGIN}}};", f"{MARGIN}{on}"]
 
 
 @dataclass(frozen=True)
@@ -211,7 +101,7 @@ class _Pump:
     model: Sources
     schedule: Schedule
     places: Places
-    kernels: _RowKernels
+    kernels: RowKernels
     strip: Strip
     number: int
 
@@ -227,38 +117,61 @@ class _Pump:
         branches = self._branches()
         ends = [self.kernels.finish_call(layer) for layer in self.strip.layers if layer.sums]
         used = set(re.findall(r"\w+", "\n".join([*branches, *ends])))
-        given = [
-            a for a in parameters(self.model, self.schedule) if a.name in used and a.name != "user"
-        ]
-        declared = [re.sub(r"(\w+)\[\w+\]$", r"*\1", a.text) for a in given]
-        kind = "int" if self.strip.streamed else "void"
-        lines = [
-            self._comment(),
-            f"{self.model.face.macro}_CODE_SECTION",
-            filled(f"static {kind} {name}(", declared or ["void"], ")"),
-            "{",
-        ]
-        if not self.strip.streamed:
-            lines += [f"{MARGIN}{line}" for line in self._counters()]
-            lines.append("")
-        lines += [
+        given = [a for a in parameters(self.model, self.schedule) if a.name in used]
+        turns = [
             condition(f"{MARGIN}while (", self._unfinished(), " || "),
             *branches,
             f"{MARGIN}}}",
         ]
-        lines += ends
-        lines += [f"{MARGIN}return 1;"] if self.strip.streamed else []
-        lines.append("}")
+        if self.passes > 1:
+            text = self._in_passes(name, given, turns, ends)
+        else:
+            local = [] if self.strip.streamed else [*self._counters(), ""]
+            last = [*ends, f"{MARGIN}return 1;"] if self.strip.streamed else ends
+            text = self._function(name, given, [*local, *turns, *last], self._about())
         begin = [f"{MARGIN}{counter} = 0;" for counter in self.counters.values()]
-        return Pumped(
-            self.number,
-            name,
-            "\n".join(lines),
-            tuple(a.name for a in given),
-            tuple(begin),
-        )
+        return Pumped(self.number, name, text, tuple(a.name for a in given), tuple(begin))
 
-    def _comment(self) -> str:
+    @property
+    def passes(self) -> int:
+        return len(self.strip.layers[0].passes) or 1
+
+    def _function(
+        self, name: str, given: Sequence[Argument], lines: Sequence[str], about: str, last: str = ""
+    ) -> str:
+        """Return a function. last: a further parameter."""
+        declared = [re.sub(r"(\w+)\[\w+\]$", r"*\1", a.text) for a in given]
+        kind = "int" if self.strip.streamed else "void"
+        head = filled(f"static {kind} {name}(", [*declared, *([last] if last else [])], ")")
+        if head.endswith("()"):
+            head = head.replace("()", "(void)")
+        section = f"{self.model.face.macro}_CODE_SECTION"
+        return "\n".join([block(about), section, head, "{", *lines, "}"])
+
+    def _in_passes(
+        self, name: str, given: Sequence[Argument], turns: Sequence[str], ends: Sequence[str]
+    ) -> str:
+        """Return the function of one pass, and the one that runs them all."""
+        tables = [
+            line
+            for layer in self.strip.layers
+            for line in columns_table(columns_name(self.model, layer), layer.passes)
+        ]
+        lines = [
+            f"{MARGIN}/* Of each layer the first column of a pass, and how many. */",
+            *tables,
+            *self._counters(),
+            "",
+            *turns,
+        ]
+        one = self._function(f"{name}_pass", given, lines, self._about(), "int32_t pass")
+        call = filled(f"{MARGIN * 2}{name}_pass(", [*(a.name for a in given), "pass"], ");")
+        loop = f"{MARGIN}for (int32_t pass = 0; pass < {self.passes}; ++pass) {{"
+        about = f"The columns in {self.passes} parts, so that less of each row has to be kept."
+        whole = self._function(name, given, [loop, call, f"{MARGIN}}}", *ends], about)
+        return f"{one}\n\n{whole}"
+
+    def _about(self) -> str:
         steps = [step.number for step in self.schedule.steps if step.strip == self.number]
         text = (
             f"Steps {steps[0]} to {steps[-1]}, row by row: of the layers whose input rows are"
@@ -266,7 +179,7 @@ class _Pump:
         )
         if self.strip.streamed:
             text += " Returns whether all is done, else another row of the input is needed."
-        return block(text)
+        return text
 
     def _counters(self) -> list[str]:
         """Return the declaration of the counters: rows done of each layer."""
@@ -274,7 +187,8 @@ class _Pump:
         rows = max([rows, *(r.extent for layer in self.strip.layers for r in layer.reads)])
         ctype = "int16_t" if rows <= MOST_ROWS_OF_INT16 else "int32_t"
         names = counter_names(self.model, self.strip).values()
-        return [COUNTERS_HEAD, *(f"{MARGIN}{ctype} {name};" for name in names), "} done = {0};"]
+        lines = [COUNTERS_HEAD, *(f"{MARGIN}{ctype} {name};" for name in names), "} done = {0};"]
+        return [f"{MARGIN}{line}" for line in lines]
 
     def _unfinished(self) -> list[str]:
         rings = {ring.tensor for ring in self.strip.rings}
@@ -290,7 +204,7 @@ class _Pump:
             head = f"{MARGIN * 2}{'} else ' if lines else ''}if ("
             lines.append(condition(head, list(self._tests(layer)), " && "))
             lines.append(self._layer_comment(layer))
-            lines.append(self.kernels.row_call(layer, self.counters[layer.kernel]))
+            lines += self.kernels.row_lines(layer, self.counters)
             lines.append(f"{MARGIN * 3}++{self.counters[layer.kernel]};")
         if self.strip.streamed:
             lines += [f"{MARGIN * 2}}} else {{", f"{MARGIN * 3}return 0;"]

@@ -1,7 +1,7 @@
 """Which kernels are computed together, row by row: the shortest path over possible groups."""
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Strip, Tile, TilePlan
@@ -63,7 +63,9 @@ def kernel_rows(
     for kernel in profile.kernels:
         instance = instance_of(kernel, graph, book, wish)
         rows = rows_of(instance, orders_of(kernel, instance, profile), constants)
-        if rows is not None and len(kernel.writes) == 1:
+        fetched = [o for o in instance.operands if o.tensor in graph.inputs]
+        is_twice = options.input == "external" and len(fetched) > 1
+        if rows is not None and len(kernel.writes) == 1 and not is_twice:
             found[kernel.name] = rows
     return found
 
@@ -75,10 +77,31 @@ class Chooser:
         """groups: of a profile."""
         self.groups = groups
         self.count = len(groups.profile.kernels)
-        self._found: dict[tuple[int, int], Group | None] = {}
+        macs = sum(kernel.macs for kernel in groups.profile.kernels)
+        self.again_macs = int(macs * (groups.options.max_recompute - 1))
+        self._found: dict[tuple[int, int], tuple[Group, ...]] = {}
 
     def lowest(self) -> int:
-        """Return the least bytes that some path of groups needs at its fullest step."""
+        """Return the least bytes that some path of groups needs at its fullest step.
+
+        Of paths that compute no more again than `max_recompute` allows.
+        """
+        once = self._lowest(self._single)
+        if not self.again_macs or not once:
+            return once
+        # Below `low` no path is, above `high` one is known.
+        low, high = self._lowest(self._strips) - 1, once
+        while high - low > 1:
+            middle = (low + high) // 2
+            path = self.within(middle)
+            if path is None:
+                low = middle
+            else:
+                high = max(group.need_bytes for group in path)
+        return high
+
+    def _lowest(self, strips: Callable[[int, int], tuple[Group, ...]]) -> int:
+        """Return the least need of a path, 0 if there is none."""
         settled = {0}
         open_ = list(self._edges(0, 0))
         heapq.heapify(open_)
@@ -93,9 +116,9 @@ class Chooser:
                 for edge in self._edges(last + 1, need):
                     heapq.heappush(open_, edge)
                 continue
-            group = self._strip(first, last)
-            if group:
-                heapq.heappush(open_, (max(need, group.need_bytes), first, last, True))
+            needs = [group.need_bytes for group in strips(first, last)]
+            if needs:
+                heapq.heappush(open_, (max(need, min(needs)), first, last, True))
         return 0
 
     def _edges(self, node: int, need: int) -> Iterator[tuple[int, int, int, bool]]:
@@ -110,43 +133,51 @@ class Chooser:
                 yield max(need, self.groups.floor(node, last)), node, last, False
 
     def within(self, limit: int) -> tuple[Group, ...] | None:
-        """Return the groups of a path none of whose steps needs more; fewest layers in strips."""
-        best: list[tuple[int, int] | None] = [(0, -1)] + [None] * self.count
+        """Return the groups of a path none of whose steps needs more.
+
+        Of such paths the one that computes the least again, then the one with the fewest layers in
+        strips; None if there is none, or if each computes more again than it may.
+        """
+        best: list[tuple[int, int, int] | None] = [(0, 0, -1)] + [None] * self.count
         chosen: list[Group | None] = [None] * (self.count + 1)
         for end in range(1, self.count + 1):
-            choices = sorted(
-                (found[0] + self._cost(first, end - 1, is_alone=is_alone), first, is_alone)
+            least = sorted(
+                (before[0], before[1] + _cost(first, end - 1, is_alone=is_alone), first, is_alone)
                 for first in range(end)
-                if (found := best[first]) is not None
+                if (before := best[first]) is not None
                 for is_alone in ([True, False] if first == end - 1 else [False])
             )
-            for cost, first, is_alone in choices:
-                group = self._fitting(first, end - 1, limit, is_alone=is_alone)
-                if group:
-                    best[end], chosen[end] = (cost, first), group
+            for again, layers, first, is_alone in least:
+                known = best[end]
+                if known is not None and known <= (again, layers, first):
                     break
+                for group in self._fitting(first, end - 1, limit, is_alone=is_alone):
+                    cost = again + group.again_macs, layers, first
+                    known = best[end]
+                    if cost[0] <= self.again_macs and (known is None or cost < known):
+                        best[end], chosen[end] = cost, group
         path: list[Group] = []
         end = self.count
         while end > 0:
-            group = chosen[end]
-            if group is None:
+            step = chosen[end]
+            if step is None:
                 return None
-            path.append(group)
-            end = group.first
+            path.append(step)
+            end = step.first
         return tuple(reversed(path))
 
-    @staticmethod
-    def _cost(first: int, last: int, *, is_alone: bool) -> int:
-        return 0 if is_alone else last - first + 2
-
-    def _fitting(self, first: int, last: int, limit: int, *, is_alone: bool) -> Group | None:
+    def _fitting(self, first: int, last: int, limit: int, *, is_alone: bool) -> Iterator[Group]:
+        """Yield the groups of these kernels that need no more than `limit`."""
         if is_alone:
-            group = self.groups.alone(first)
-        elif not self.groups.is_possible(first, last) or self.groups.floor(first, last) > limit:
-            return None
-        else:
-            group = self._strip(first, last)
-        return group if group and group.need_bytes <= limit else None
+            alone = self.groups.alone(first)
+            if alone and alone.need_bytes <= limit:
+                yield alone
+            return
+        if not self.groups.is_possible(first, last) or self.groups.floor(first, last) > limit:
+            return
+        for group in self._strips(first, last):
+            if group.need_bytes <= limit:
+                yield group
 
     def _may_go_on(self, first: int, last: int) -> bool:
         """Say whether a strip from `first` on can hold the kernel `last`."""
@@ -159,10 +190,18 @@ class Chooser:
             return False
         return last == first or before in views or rows[before].parts is None
 
-    def _strip(self, first: int, last: int) -> Group | None:
+    def _strips(self, first: int, last: int) -> tuple[Group, ...]:
         if (first, last) not in self._found:
-            self._found[first, last] = self.groups.strip(first, last)
+            self._found[first, last] = self.groups.strips(first, last)
         return self._found[first, last]
+
+    def _single(self, first: int, last: int) -> tuple[Group, ...]:
+        return self._strips(first, last)[:1]
+
+
+def _cost(first: int, last: int, *, is_alone: bool) -> int:
+    """Return the cost of a group where paths differ in nothing else."""
+    return 0 if is_alone else last - first + 2
 
 
 def plan_of(profile: Profile, groups: Groups, path: Sequence[Group]) -> TilePlan:

@@ -18,7 +18,8 @@ def tile(
     """Return the tasks of each kernel: one, the whole, or rows in strips with its neighbours.
 
     Strips are made if the input is streamed, if the arena is to be small (`optimize: ram`), or if
-    layer by layer it exceeds its budget. They compute nothing twice. A target with a memory that
+    layer by layer it exceeds its budget, or is fetched. They compute nothing twice but what
+    `max_recompute` allows. A target with a memory that
     holds tiles has no strips: its kernels run through that memory one by one.
 
     Args:
@@ -34,7 +35,7 @@ def tile(
     tilings = near_plan(graph, profile, target, options, book)
     if tilings:
         return replace(whole, tilings=tilings)
-    if options.input != "streamed":
+    if options.input not in ("streamed", "external"):
         (use,) = arrange(graph, profile, whole, target, options).memories
         budget = budget_of(target)
         fits = budget is None or use.height_bytes <= budget
@@ -48,12 +49,12 @@ def tile(
     check_streamed(graph, target, options)
     found = strip_plan(graph, profile, target, options, book)
     if found is None:
-        raise _unstreamable(graph, profile, target)
+        raise _unstreamable(graph, profile, target, options)
     return found
 
 
 def check_streamed(graph: Graph, target: Target, options: Options) -> None:
-    """Refuse what a streamed input does not go with.
+    """Refuse what an input that comes in rows, or is fetched in rows, does not go with.
 
     Raises:
         UserError: names the option to change.
@@ -61,11 +62,11 @@ def check_streamed(graph: Graph, target: Target, options: Options) -> None:
     where = f"{graph.name}@{target.name}"
     if len(graph.inputs) != 1:
         raise UserError(
-            f"the model has {len(graph.inputs)} inputs, 'input: streamed' needs one",
+            f"the model has {len(graph.inputs)} inputs, 'input: {options.input}' needs one",
             where=where,
             fix="set input: caller or input: arena",
         )
-    if options.output != "arena":
+    if options.input == "streamed" and options.output != "arena":
         raise UserError(
             f"'input: streamed' does not go with 'output: {options.output}'",
             where=where,
@@ -74,12 +75,19 @@ def check_streamed(graph: Graph, target: Target, options: Options) -> None:
         )
 
 
-def _unstreamable(graph: Graph, profile: Profile, target: Target) -> UserError:
+def _unstreamable(graph: Graph, profile: Profile, target: Target, options: Options) -> UserError:
     (name,) = graph.inputs
     readers = ", ".join(f"'{k.anchor}'" for k in profile.kernels if name in k.reads)
+    is_streamed = options.input == "streamed"
+    why = (
+        f"no strip of kernels that go row by row holds all that read it ({readers})"
+        if is_streamed
+        else f"not all that read it go row by row ({readers})"
+    )
+    how = "streaming" if is_streamed else "that"
     return UserError(
-        f"'{name}' cannot be streamed",
+        f"'{name}' cannot be {'streamed' if is_streamed else 'fetched in rows'}",
         where=f"{graph.name}@{target.name}",
-        why=f"no strip of kernels that go row by row holds all that read it ({readers})",
-        fix="set input: arena; for images, streaming needs layout: {" + name + ": nhwc}",
+        why=why,
+        fix=f"set input: arena; for images, {how} needs layout: {{{name}: nhwc}}",
     )

@@ -162,7 +162,7 @@ def built(
     binary = tables(graph, parsed.weights, kernels, BOOK, TARGET, options, "net")
     for name, content in binary.items():
         (out / name).write_bytes(content)
-    return Built("net", graph, kernels, plan, BOOK, TARGET, options, out), tiles
+    return Built("net", graph, kernels, plan, BOOK, TARGET, options, out, tiles), tiles
 
 
 def outputs(model: Built, samples: list[Values]) -> list[Mapping[str, Array]]:
@@ -188,17 +188,21 @@ def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path:
     expected = outputs(layers, samples)
     small = replace(plain, optimize="ram")
     streamed = replace(small, input="streamed", output="arena")
+    external = replace(small, input="external")
     for number, options in enumerate(
         (
             replace(small, input="arena"),
             streamed,
             replace(streamed, arena="caller", hook=seed % 2 == 0),
+            external,
+            replace(external, max_recompute=(1.2, 1.5, 3.0)[seed % 3], arena="caller", hook=True),
+            replace(small, input="arena", max_recompute=2.0),
         )
     ):
         strips, _ = built(file, options, tmp_path / str(number))
         for got, wanted in zip(outputs(strips, samples), expected, strict=True):
             for output, array in wanted.items():
-                assert np.array_equal(got[output], array), options.input
+                assert np.array_equal(got[output], array), options
 
 
 def test_an_input_in_rows_of_pixels_behind_a_transpose_is_streamed(tmp_path: Path) -> None:
