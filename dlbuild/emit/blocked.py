@@ -7,13 +7,13 @@ compiler keeps them in registers. What follows the folds is printed once, in loo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from dlbuild.emit.ctypes import COMPUTE, number
 from dlbuild.emit.fit import Line, children, replaced
-from dlbuild.emit.lower import Block, Lowered, renamed
-from dlbuild.emit.nest import Printer, StepPrinter
+from dlbuild.emit.lower import Block, Lowered, renamed, substituted
+from dlbuild.emit.nest import LEAST_ADDENDS, Printer, StepPrinter
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Fold
 from dlbuild.rulebook.interpret import used_accesses
@@ -22,14 +22,22 @@ from dlbuild.rulebook.value import Expr, Local, Number, Read, walk
 LANE = "lane"
 
 Offsets = tuple[int, ...]
-"""How far each block's axis is beyond the block's first point; of a vector's axis always 0."""
+"""How far each block's axis is beyond the block's first point, of a vector's axis always 0; last
+the turn of the loop that is written out."""
 
 
 def from_starts(nest: Lowered) -> Lowered:
-    """Return the nest with the first points of its blocks in the place of their axes."""
+    """Return the nest with the first points of its blocks in the place of their axes.
+
+    A loop that is written out is at its first turn.
+    """
     for block in nest.blocks:
         nest = renamed(nest, block.axis, block.start)
-    return nest
+    if not nest.unrolled:
+        return nest
+    turns = {nest.unrolled: nest.extent[nest.unrolled]}
+    first = substituted(nest, {nest.unrolled: Index()})
+    return replace(first, extent={**first.extent, **turns})
 
 
 def blocked_lines(folding: Printer, ending: Printer, depth: int) -> list[Line]:
@@ -47,7 +55,7 @@ def blocked_lines(folding: Printer, ending: Printer, depth: int) -> list[Line]:
     after: list[Line] = []
     loops = _order(nest)
     for before, step in zip(folding.nest.steps, nest.steps, strict=True):
-        folding.ranges.enter(before)
+        folding.ranges.enter(replace(before, over=step.over))
         ending.ranges.enter(step)
         if step.folds:
             ending.values.names.update({f.name: _element(f.name, nest) for f in step.folds})
@@ -63,7 +71,8 @@ def blocked_lines(folding: Printer, ending: Printer, depth: int) -> list[Line]:
 def _described(nest: Lowered) -> str:
     """Return what is blocked, in a sentence."""
     sizes = " by ".join(f"{block.size} {block.axis}" for block in nest.blocks)
-    return f"In blocks of {sizes}."
+    turns = f", all {nest.unrolled} at once" if nest.unrolled else ""
+    return f"In blocks of {sizes}{turns}."
 
 
 def _element(name: str, nest: Lowered) -> str:
@@ -130,7 +139,7 @@ class _BlockStep(StepPrinter):
 
     def body(self, depth: int) -> list[Line]:
         """Return what is done in one turn of the loops: shared values, then all sums."""
-        lines = self.outside_reads(depth)
+        lines = [*self._addresses(depth), *self.outside_reads(depth)]
         vector = next((block for block in self.blocks if block.is_vector), None)
         inside = depth + (vector is not None)
         lane = Index.axis(LANE) if vector is not None else Index()
@@ -143,22 +152,42 @@ class _BlockStep(StepPrinter):
             inner += one.updates(inside)
         self.printer.values.values.clear()
         self.printer.values.shift.clear()
+        if not self.step.over:
+            self.printer.values.starts.clear()
         if vector is None:
             return [*lines, *inner]
         head = f"for (int32_t {LANE} = 0; {LANE} < {vector.size}; ++{LANE}) {{"
         return [*lines, Line(depth, head), *inner, Line(depth, "}")]
 
+    def _addresses(self, depth: int) -> list[Line]:
+        """Name where the block begins if no loop is left that has done so."""
+        values, lines = self.printer.values, list[Line]()
+        if self.step.over:
+            return lines
+        for access in dict.fromkeys(used_accesses(self.step)):
+            place = self.printer.nest.place.get(access)
+            is_long = place is not None and len(place.flat.terms) >= LEAST_ADDENDS
+            if place is not None and is_long and values.is_addressed(access):
+                name = self.printer.fitter.fresh(f"{access}_at")
+                lines += self.printer.fitter.sum(depth, name, values.address(access))
+                values.starts[access] = (name, place.split("")[1])
+        return lines
+
     def offsets(self) -> Iterator[Offsets]:
-        """Yield each point of the block."""
-        yield from product(*(range(1 if block.is_vector else block.size) for block in self.blocks))
+        """Yield each point of the block, in each turn that is written out."""
+        nest = self.ending.nest
+        sizes = [1 if block.is_vector else block.size for block in self.blocks]
+        for turn in range(nest.extent[nest.unrolled] if nest.unrolled else 1):
+            yield from ((*at, turn) for at in product(*map(range, sizes)))
 
     def shift(self, access: str, at: Offsets, lane: Index) -> Index:
         """Return how much further than the block's first point an access addresses at a point."""
-        flat = self.printer.nest.place[access].flat
-        found = Index()
-        for block, offset in zip(self.blocks, at, strict=True):
+        nest = self.ending.nest
+        flat = nest.place[access].flat
+        found = Index.of(at[-1] * flat.coefficient(nest.unrolled))
+        for block, offset in zip(self.blocks, at[:-1], strict=True):
             beyond = lane if block.is_vector else Index.of(offset)
-            found = found + beyond * flat.coefficient(block.start)
+            found = found + beyond * flat.coefficient(block.axis)
         return found
 
 
@@ -237,7 +266,7 @@ class _Shared:
                 local = Local(self._names[self._key(part, at)], part.type)
                 each = replaced(each, part, local)
             self._move(at)
-            places = zip(self._step.blocks, at, strict=True)
+            places = zip(self._step.blocks, at[:-1], strict=True)
             subscripts = (f"[{LANE if b.is_vector else offset}]" for b, offset in places)
             names[self._fold.name] = own + "".join(subscripts)
             fold = Fold(self._fold.name, self._fold.start, each, self._fold.type)

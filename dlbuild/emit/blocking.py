@@ -1,23 +1,26 @@
 """Which outputs of a nest are computed together, so that what they share is loaded once.
 
 A fold that is computed for a block of points of the domain loads each element once for all the
-points that read it, and keeps the block's sums in registers. Only the nest decides: which axes
-each access depends on, what is computed, how many registers there are.
+points that read it, and keeps the block's sums in registers. Turns of a short loop may be written
+out as well: neighbouring windows then share what they read. Only the nest decides: which axes each
+access depends on, what is computed, how many registers there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from math import prod
 
 from dlbuild.emit.lower import Block, Lowered, values_of
 from dlbuild.ir.target import Registers
+from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Fold, Loop
 from dlbuild.rulebook.value import Expr, Local, Lookup, Number, Offset, Position, Read, walk
 
-SIZES = (2, 3, 4, 5, 6, 8)
+SIZES = (2, 3, 4, 5, 6, 7, 8, 10)
 """Points of a block along one axis."""
 
 VECTORS = (1, 2, 4)
@@ -26,37 +29,73 @@ VECTORS = (1, 2, 4)
 MOST_BLOCKED = 2
 """Axes of the domain that a block has more than one point of."""
 
+MOST_TURNS = 5
+"""Turns of a loop that may be written out."""
+
 REGION_PENALTY = 1.01
 """What each further copy of the code must spare at least."""
+
+LOOP = 3
+"""Instructions of beginning and ending a loop, beside its addresses."""
+
+REACH = 2048
+"""Bytes from an address within which a load needs no other one: what a short immediate holds."""
+
+UNDER_WAY = 2
+"""Products that are not added yet."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Points of the domain that are computed together, and the loop that is written out."""
+
+    points: tuple[Block, ...] = ()
+    unrolled: str = ""
+
+    @property
+    def longest(self) -> int:
+        """The most points along an axis."""
+        return max((block.size for block in self.points), default=0)
+
+
+@dataclass(frozen=True)
+class Folding:
+    """A step that folds, as far as its cost is concerned.
+
+    over: its loops with their turns. nodes: of each operation and load, the reads of which it is
+    made; None = it is done for each sum. reads: those whose element moves from turn to turn.
+    still: others, of one number each. folds: how many sums a point has.
+    """
+
+    over: tuple[tuple[str, int], ...]
+    nodes: tuple[tuple[str, ...] | None, ...]
+    reads: tuple[str, ...]
+    still: int
+    folds: int
 
 
 @dataclass(frozen=True)
 class Work:
-    """The folds of a nest, as far as blocks are concerned.
-
-    by_value: accesses of one number that is in a register. moving: the axes of the domain that
-    each other access depends on.
-    """
+    """The folds of a nest. flat: the address of each access."""
 
     nest: Lowered
-    by_value: Collection[str]
-    moving: Mapping[str, frozenset[str]]
+    flat: Mapping[str, Index]
+    foldings: tuple[Folding, ...]
 
     @property
     def steps(self) -> tuple[Loop, ...]:
         """The steps that fold."""
         return tuple(step for step in self.nest.steps if step.folds)
 
-    def deps(self, expr: Expr) -> frozenset[str]:
-        """Return the axes of the domain on which a value depends."""
-        found = [self.moving.get(p.access, frozenset()) for p in walk(expr) if isinstance(p, Read)]
-        return frozenset().union(*found)
-
 
 def work_of(nest: Lowered, by_value: Collection[str]) -> Work | None:
     """Return the folds of a nest that may be computed in blocks, None if it has none.
 
     First come steps that only fold, each of them on its own; then what is made of their results.
+
+    Args:
+        nest: a nest.
+        by_value: accesses of one number that is in a register.
     """
     folding = [bool(step.folds) for step in nest.steps]
     count = sum(folding)
@@ -66,11 +105,9 @@ def work_of(nest: Lowered, by_value: Collection[str]) -> Work | None:
         return None
     if any(step.over or step.when for step in nest.steps[count:]):
         return None
-    moving = {
-        name: frozenset(a for a in nest.domain if a in set(place.flat.axes()))
-        for name, place in nest.place.items()
-    }
-    return Work(nest, by_value, moving)
+    flat = {name: place.flat for name, place in nest.place.items()}
+    made = (_folding(step, nest, flat, by_value) for step in nest.steps[:count])
+    return Work(nest, flat, tuple(made))
 
 
 def _is_plain(step: Loop) -> bool:
@@ -90,18 +127,53 @@ def _is_own(part: Expr, fold: Fold) -> bool:
     return not isinstance(part, Position | Offset | Lookup)
 
 
+def _folding(
+    step: Loop, nest: Lowered, flat: Mapping[str, Index], by_value: Collection[str]
+) -> Folding:
+    reads = dict.fromkeys(r.access for fold in step.folds for r in _reads(fold.each))
+    moving = {r for r in reads if r not in by_value and set(step.over) & set(flat[r].axes())}
+    nodes: list[tuple[str, ...] | None] = []
+    for fold in step.folds:
+        for part in walk(fold.each):
+            inside = list(walk(part))
+            names = tuple(dict.fromkeys(r.access for r in _reads(part) if r.access in moving))
+            if any(isinstance(p, Local) for p in inside):
+                nodes += [None] if len(inside) > 1 else []
+            elif not isinstance(part, Read | Number) or names:
+                nodes.append(names)
+    return Folding(
+        tuple((axis, nest.extent[axis]) for axis in step.over),
+        tuple(nodes),
+        tuple(r for r in reads if r in moving),
+        len(reads) - len(moving),
+        len(step.folds),
+    )
+
+
+def _reads(value: Expr) -> Iterator[Read]:
+    return (part for part in walk(value) if isinstance(part, Read))
+
+
 def blockable(work: Work) -> Iterator[str]:
-    """Yield the axes that every address goes through in equal steps, and no condition tests."""
+    """Yield the axes of the domain that blocks may lie along."""
     nest = work.nest
-    entangled = {a for place in nest.place.values() for a in place.flat.entangled_axes()}
-    tested = {a for name in nest.access for a in guarded(nest, name)}
-    for step in nest.steps:
-        for condition in step.when:
-            tested.update((*condition.left.axes(), *condition.right.axes()))
+    closed = _closed(work)
     for axis in nest.domain:
         is_gapped = axis in nest.span and nest.span[axis].skip != (0, 0)
-        if axis not in entangled | tested and axis not in nest.count and not is_gapped:
+        if axis not in closed and not is_gapped:
             yield axis
+
+
+def _closed(work: Work) -> set[str]:
+    """Return the axes that an address does not go through in equal steps, or a condition tests."""
+    nest = work.nest
+    closed = {a for index in work.flat.values() for a in index.entangled_axes()}
+    closed.update(nest.count)
+    closed.update(a for name in nest.access for a in guarded(nest, name))
+    for step in nest.steps:
+        for condition in step.when:
+            closed.update((*condition.left.axes(), *condition.right.axes()))
+    return closed
 
 
 def guarded(nest: Lowered, name: str) -> frozenset[str]:
@@ -125,45 +197,54 @@ def points(nest: Lowered, axis: str) -> int:
     return nest.extent[axis] if span is None else span.points
 
 
-def choose(
-    work: Work, axes: Sequence[str], registers: Registers
-) -> tuple[tuple[Block, ...], float]:
+def choose(work: Work, axes: Sequence[str], registers: Registers) -> tuple[Blocks, float]:
     """Return the blocks that cost least, and what they spare; none if nothing is gained."""
     kinds = {fold.type for step in work.steps for fold in step.folds}
     if len(kinds) != 1 or not kinds <= {"f32", "i32"}:
-        return (), 0.0
+        return Blocks(), 0.0
     lanes, room = 1, registers.integers
     if kinds == {"f32"}:
         lanes, room = registers.lanes, registers.floats
     vector = _vector_axis(work, axes) if lanes > 1 else None
-    best: tuple[Block, ...] = ()
-    before = least = _total(work, (), lanes)
+    best = Blocks()
+    before = least = _total(work, best, lanes)
     for blocks in _candidates(work, axes, vector, lanes):
         if _needed(work, blocks, lanes) > room:
             continue
         cost = _total(work, blocks, lanes)
-        if cost < least or (cost == least and _longest(blocks) < _longest(best)):
+        if cost < least or (cost == least and blocks.longest < best.longest):
             best, least = blocks, cost
     return best, before - least
 
 
-def _longest(blocks: Sequence[Block]) -> int:
-    return max((block.size for block in blocks), default=0)
-
-
 def _candidates(
     work: Work, axes: Sequence[str], vector: str | None, lanes: int
-) -> Iterator[tuple[Block, ...]]:
+) -> Iterator[Blocks]:
     choices: list[list[Block]] = []
     for axis in axes:
         count = points(work.nest, axis)
         sizes = [lanes * n for n in VECTORS] if axis == vector else SIZES
         made = [Block(axis, n, is_vector=axis == vector) for n in sizes if n <= count]
         choices.append([Block(axis, 1), *made])
+    turns = ["", *_unrollable(work)]
     for blocks in product(*choices):
         longer = tuple(block for block in blocks if block.size > 1)
         if 0 < len(longer) <= MOST_BLOCKED:
-            yield longer
+            yield from (Blocks(longer, axis) for axis in turns)
+
+
+def _unrollable(work: Work) -> Iterator[str]:
+    """Yield the loops of the only fold that may be written out.
+
+    Floats are added in one order: of their loops, the innermost.
+    """
+    if len(work.foldings) != 1:
+        return
+    closed = _closed(work)
+    is_float = any(fold.type == "f32" for step in work.steps for fold in step.folds)
+    for axis, turns in work.foldings[0].over[-1 if is_float else 0 :]:
+        if 1 < turns <= MOST_TURNS and axis not in closed:
+            yield axis
 
 
 def _vector_axis(work: Work, axes: Sequence[str]) -> str | None:
@@ -172,105 +253,107 @@ def _vector_axis(work: Work, axes: Sequence[str]) -> str | None:
     reads = {p.access for s in work.steps for v in values_of(s) for p in _reads(v)}
     writes = {store.access for step in nest.steps for store in step.stores}
     for axis in axes:
-        steps = {name: nest.place[name].flat.coefficient(axis) for name in (*reads, *writes)}
+        steps = {name: work.flat[name].coefficient(axis) for name in (*reads, *writes)}
         is_dense = all(step in (0, 1) for step in steps.values())
         if is_dense and any(steps[name] for name in reads) and all(steps[n] for n in writes):
             return axis
     return None
 
 
-def _reads(value: Expr) -> Iterator[Read]:
-    return (part for part in walk(value) if isinstance(part, Read))
-
-
-def _total(work: Work, blocks: Sequence[Block], lanes: int) -> float:
+def _total(work: Work, blocks: Blocks, lanes: int) -> float:
     """Return what all points cost, those too that fill no block."""
-    sizes = {block.axis: block.size for block in blocks}
+    sizes = {block.axis: block.size for block in blocks.points}
     axes = work.nest.domain
-    done = {a: points(work.nest, a) // sizes.get(a, 1) * sizes.get(a, 1) for a in axes}
+    count = {a: points(work.nest, a) for a in axes}
+    done = {a: count[a] // sizes.get(a, 1) * sizes.get(a, 1) for a in axes}
     total = prod(done.values()) * _cost(work, blocks, lanes)
-    regions = 1
-    for number, block in enumerate(blocks):
-        left = points(work.nest, block.axis) - done[block.axis]
+    regions = 0
+    area = dict(count)
+    for number, block in enumerate(blocks.points):
+        left = count[block.axis] - done[block.axis]
         if left:
-            others = [b for at, b in enumerate(blocks) if at != number]
-            area = prod(
-                done[a]
-                if a in sizes and axes.index(a) < axes.index(block.axis)
-                else points(work.nest, a)
-                for a in axes
-                if a != block.axis
-            )
-            total += left * area * _cost(work, others, lanes)
+            short = () if block.is_vector else (replace(block, size=left),)
+            others = (*blocks.points[:number], *short, *blocks.points[number + 1 :])
+            rest = prod(area.values()) // area[block.axis] * left
+            total += rest * _cost(work, replace(blocks, points=others), lanes)
+            area[block.axis] = done[block.axis]
             regions += 1
-    return float(total * REGION_PENALTY ** (regions - 1))
+    return float(total * REGION_PENALTY**regions)
 
 
-def _cost(work: Work, blocks: Sequence[Block], lanes: int) -> float:
+def _cost(work: Work, blocks: Blocks, lanes: int) -> float:
     """Return the instructions of the folds of one point, estimated."""
+    sizes = _sizes(blocks, lanes)
+    every = prod(sizes.values())
     total = 0.0
-    sizes = {block.axis: block.size / (lanes if block.is_vector else 1) for block in blocks}
-    count = prod(block.size for block in blocks)
-    for step in work.steps:
-        turns = prod(work.nest.extent[a] for a in step.over)
-        once = 1.0
-        pointers = set()
-        for fold in step.folds:
-            once += _operations(work, fold.each, step, sizes)
-            pointers |= {p.access for p in _reads(fold.each) if not _is_still(work, p, step)}
-        total += turns * (once + len(pointers))
-    return total / count
+    for folding in work.foldings:
+        unrolled = dict(folding.over).get(blocks.unrolled, 1)
+        loops = [turns for axis, turns in folding.over if axis != blocks.unrolled]
+        once = 0.0
+        for names in folding.nodes:
+            once += every * unrolled if names is None else _times(work, names, sizes, blocks)
+        turns = prod(loops)
+        total += turns * once
+        addresses = _addresses(work, folding, blocks)
+        ends = 1  # of the innermost loop
+        for count in reversed(loops):
+            total += turns * (addresses + ends)
+            turns //= count
+            ends = LOOP
+    return total / prod(block.size for block in blocks.points)
 
 
-def _operations(work: Work, expr: Expr, step: Loop, sizes: Mapping[str, float]) -> float:
-    """Return the loads and operations of a value in one turn of a block."""
-    if isinstance(expr, Number | Local):
-        return 0.0
-    if isinstance(expr, Read) and _is_still(work, expr, step):
-        return 0.0
-    is_sum = any(isinstance(part, Local) for part in walk(expr))
-    axes = sizes.keys() if is_sum else work.deps(expr)
-    own = prod(sizes.get(axis, 1) for axis in axes)
-    return own + sum(_operations(work, part, step, sizes) for part in _parts(expr))
+def _sizes(blocks: Blocks, lanes: int) -> dict[str, float]:
+    """Return the points of a block along each axis, counted in registers."""
+    return {b.axis: b.size / (lanes if b.is_vector else 1) for b in blocks.points}
 
 
-def _parts(expr: Expr) -> Iterator[Expr]:
-    """Yield the operands of a value."""
-    for item in fields(expr):
-        part = getattr(expr, item.name)
-        if isinstance(part, tuple):
-            yield from (element for element in part if isinstance(element, Expr))
-        elif isinstance(part, Expr):
-            yield part
+def _times(work: Work, names: Sequence[str], sizes: Mapping[str, float], blocks: Blocks) -> float:
+    """Return how many different values a part of a fold has in one turn of a block."""
+    flats = [work.flat[name] for name in names]
+    moving = [axis for axis in sizes if any(index.coefficient(axis) for index in flats)]
+    count = prod(sizes[axis] for axis in moving)
+    if not blocks.unrolled or not any(index.coefficient(blocks.unrolled) for index in flats):
+        return count
+    turns = work.nest.extent[blocks.unrolled]
+    if len(flats) != 1:
+        return count * turns
+    step = flats[0].coefficient(blocks.unrolled)
+    for block in blocks.points:
+        other = flats[0].coefficient(block.axis)
+        if other and not block.is_vector and not other % step:
+            return count / block.size * _distinct(block.size, other // step, turns)
+    return count * turns
 
 
-def _is_still(work: Work, read: Read, step: Loop) -> bool:
-    """Tell whether a read gives the same number in all turns of a step."""
-    if read.access in work.by_value:
-        return True
-    return not set(step.over) & set(work.nest.place[read.access].flat.axes())
+def _addresses(work: Work, folding: Folding, blocks: Blocks) -> int:
+    """Return how many addresses go from turn to turn."""
+    element_bytes = 4 if any(f.type == "f32" for step in work.steps for f in step.folds) else 1
+    steps = {block.axis: block.size - 1 for block in blocks.points}
+    steps[blocks.unrolled] = dict(folding.over).get(blocks.unrolled, 1) - 1
+    reaches = (
+        sum(abs(work.flat[name].coefficient(axis)) * count for axis, count in steps.items())
+        for name in folding.reads
+    )
+    return sum(1 + reach * element_bytes // REACH for reach in reaches)
 
 
-def _needed(work: Work, blocks: Sequence[Block], lanes: int) -> float:
-    """Return how many registers a block keeps busy in the innermost loop."""
-    if not blocks:
-        return 0.0
-    sizes = {block.axis: block.size / (lanes if block.is_vector else 1) for block in blocks}
+@cache
+def _distinct(size: int, stride: int, turns: int) -> int:
+    """Return how many elements `size` windows of `turns` have together, `stride` apart."""
+    return len({at * stride + turn for at in range(size) for turn in range(turns)})
+
+
+def _needed(work: Work, blocks: Blocks, lanes: int) -> float:
+    """Return how many registers a block keeps busy in the innermost loop.
+
+    Compilers load all that a turn shares before they use it.
+    """
+    sizes = _sizes(blocks, lanes)
     most = 0.0
-    for step in work.steps:
-        sums = len(step.folds) * prod(sizes.values())
-        pointers: set[str] = set()
-        still: set[str] = set()
-        groups: list[float] = []
-        for fold in step.folds:
-            for read in _reads(fold.each):
-                if _is_still(work, read, step):
-                    still.add(read.access)
-                else:
-                    pointers.add(read.access)
-                    groups.append(prod(sizes.get(a, 1) for a in work.deps(read)))
-        # Compilers load all that a turn shares before they use it; two products are under way.
-        live = sum(groups) + 2
-        scalars = 0 if lanes > 1 else len(pointers) + len(still) + 1
+    for folding in work.foldings:
+        sums = folding.folds * prod(sizes.values())
+        live = sum(_times(work, (name,), sizes, blocks) for name in folding.reads) + UNDER_WAY
+        scalars = _addresses(work, folding, blocks) + folding.still + 1 if lanes == 1 else 0
         most = max(most, sums + live + scalars)
     return most

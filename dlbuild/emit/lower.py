@@ -28,7 +28,8 @@ class Lowered:
     domain, extent: the loops, outermost first. place: where each access is in memory.
     model_place: the same in the model's own order.
     span: the axes of the domain of which it runs over a part.
-    blocks: the points of the domain that are computed together.
+    blocks: the points of the domain that are computed together. unrolled: a loop of the fold whose
+    turns are written out, or nothing.
     """
 
     domain: tuple[str, ...]
@@ -42,6 +43,7 @@ class Lowered:
     count: Mapping[str, str]
     span: Mapping[str, Span] = field(default_factory=dict)
     blocks: tuple[Block, ...] = ()
+    unrolled: str = ""
 
     @property
     def box(self) -> dict[str, tuple[int, int]]:
@@ -352,6 +354,8 @@ def _pinned(nest: Lowered) -> Iterator[str]:
     yield from nest.count
     yield from nest.span
     yield from (block.axis for block in nest.blocks)
+    if nest.unrolled:
+        yield nest.unrolled
     for place in nest.place.values():
         yield from place.flat.entangled_axes()
     for access in nest.access.values():

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from dlbuild.emit.blocking import MOST_BLOCKED, blockable, choose, guarded, points, work_of
+from dlbuild.emit.blocking import MOST_BLOCKED, Blocks, blockable, choose, guarded, points, work_of
 from dlbuild.emit.lower import Block, Lowered, merged, substituted, without_proved_guards
 from dlbuild.emit.ranges import Span
 from dlbuild.ir.target import Registers
@@ -31,21 +31,19 @@ def regions(
     if depth == DEEPEST or work_of(nest, by_value) is None:
         return (nest,)
     main, blocks = _best(nest, by_value, registers)
-    if not blocks:
+    if not blocks.points:
         return (nest,)
-    whole = {block.axis: _whole_blocks(main, block) for block in blocks}
+    whole = {block.axis: _whole_blocks(main, block) for block in blocks.points}
     inside = {**main.span, **whole}
     rest = _rest(nest, inside)
-    named = tuple(replace(block, start=_start(block.axis, main)) for block in blocks)
-    blocked = _settled(replace(nest, span=inside), named)
+    named = tuple(replace(b, start=_start(b.axis, main)) for b in blocks.points)
+    blocked = _settled(replace(nest, span=inside), Blocks(named, blocks.unrolled))
     return (blocked, *(part for r in rest for part in regions(r, by_value, registers, depth + 1)))
 
 
-def _best(
-    nest: Lowered, by_value: Collection[str], registers: Registers
-) -> tuple[Lowered, tuple[Block, ...]]:
+def _best(nest: Lowered, by_value: Collection[str], registers: Registers) -> tuple[Lowered, Blocks]:
     """Return the interior of the nest whose blocks spare most, and these."""
-    best: tuple[Lowered, tuple[Block, ...]] = (nest, ())
+    best: tuple[Lowered, Blocks] = (nest, Blocks())
     most = 0.0
     for axes in _choices(nest):
         inner = _interior(nest, axes)
@@ -119,7 +117,7 @@ def _rest(nest: Lowered, inside: Mapping[str, Span]) -> list[Lowered]:
         before = nest.span.get(axis, Span(0, nest.extent[axis]))
         if part != before:
             left = _without(before, part)
-            found.append(_settled(replace(nest, span={**done, axis: left}), ()))
+            found.append(_settled(replace(nest, span={**done, axis: left}), Blocks()))
             done[axis] = part
     return found
 
@@ -132,11 +130,11 @@ def _without(whole: Span, part: Span) -> Span:
     return Span(whole.first, whole.end, (part.first, part.end))
 
 
-def _settled(nest: Lowered, blocks: tuple[Block, ...]) -> Lowered:
+def _settled(nest: Lowered, blocks: Blocks) -> Lowered:
     """Return a region without the axes and guards that it does not need."""
     whole = {a: s for a, s in nest.span.items() if s != Span(0, nest.extent[a])}
-    blocked = {block.axis for block in blocks}
-    nest = replace(nest, span=whole, blocks=blocks)
+    blocked = {block.axis for block in blocks.points}
+    nest = replace(nest, span=whole, blocks=blocks.points, unrolled=blocks.unrolled)
     single = {
         axis: Index.of(span.first)
         for axis, span in nest.span.items()

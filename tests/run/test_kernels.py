@@ -192,6 +192,41 @@ class Subject:
     text: KernelText
 
 
+def any_convolution(number: int) -> Case:
+    """Return a convolution of some shape: groups, strides, dilations, pads, odd extents."""
+    random = np.random.default_rng(number)
+
+    def some(low: int, high: int, count: int = 2) -> tuple[int, ...]:
+        return tuple(int(n) for n in random.integers(low, high, count, endpoint=True))
+
+    group, each, per = some(1, 3, 3)
+    if number % 4 == 0:  # depthwise
+        group, each, per = group * 3, 1, 1
+    elif number % 4 == 1:
+        group, each, per = 1, each * 4, per * 5
+    kernel, stride, dilation = some(1, 3), some(1, 2), some(1, 2)
+    before, after = some(0, 2), some(0, 2)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    extent = [r + n for r, n in zip(reach, some(0, 9), strict=True)]
+    padded = [x + a + b for x, a, b in zip(extent, before, after, strict=True)]
+    size = [(p - r) // s + 1 for p, r, s in zip(padded, reach, stride, strict=True)]
+    attributes: dict[str, Attribute] = {
+        "group": group,
+        "strides": stride,
+        "dilations": dilation,
+        "pads": (*before, *after),
+    }
+    m = group * per
+    shapes = (1, group * each, *extent), (m, each, *kernel), (1, m, *size)
+    x, w, y = (i8(*shape) if number % 2 == 0 else f32(*shape) for shape in shapes)
+    if number % 2 == 0:
+        return qconv(x, w, y, "fixed" if number % 3 else "exact", **attributes)
+    return conv(x, w, y, **attributes)
+
+
+CASES |= {f"convolution_{number}": any_convolution(number) for number in range(24)}
+
+
 @cache
 def book() -> RuleBook:
     return load_rules([ROOT])
