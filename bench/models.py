@@ -142,12 +142,19 @@ def check_model(folder: Path, work: Path, row: Row) -> None:
 def build(
     folder: Path, meta: Mapping[str, object], options: Options, out: Path, row: Row
 ) -> tuple[Built, Mapping[str, Array]]:
-    """Run the stages from the model file to the C files."""
+    """Build the model of a folder."""
+    return build_file(folder / "model.onnx", shapes_of(meta), options, out, row)
+
+
+def build_file(
+    file: Path, shapes: Mapping[str, tuple[int, ...]], options: Options, out: Path, row: Row
+) -> tuple[Built, Mapping[str, Array]]:
+    """Run the stages from a model file to the C files."""
     name = "model"
     target = host()
     book = load_rules([builtin_folder()])
     with row.stage("parse"):
-        parsed = parse(folder / "model.onnx", shapes_of(meta), book, name)
+        parsed = parse(file, shapes, book, name)
     graph = parsed.graph
     with row.stage("profile"):
         kernels = profile(graph, book, target, options)
@@ -158,10 +165,10 @@ def build(
         texts = render(graph, kernels, tiles, plan, book, target, options, name)
         binary = tables(graph, parsed.weights, kernels, book, target, options, name)
     out.mkdir()
-    for file, text in texts.items():
-        (out / file).write_text(text, encoding="ascii")
-    for file, content in binary.items():
-        (out / file).write_bytes(content)
+    for path, text in texts.items():
+        (out / path).write_text(text, encoding="ascii")
+    for path, content in binary.items():
+        (out / path).write_bytes(content)
     row.figures["MACs"] = f"{sum(kernel.macs for kernel in kernels.kernels):,}"
     return Built(name, graph, kernels, plan, book, target, options, out), parsed.weights
 
