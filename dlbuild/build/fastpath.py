@@ -3,14 +3,13 @@
 A build that succeeded leaves a snapshot: the signature (times, size, inode) and SHA-256 of every
 file that it read or wrote, the names in every folder that it searched, and where its programs
 were found. The same command with the same snapshot has nothing to do. Only light modules of the
-standard library may be imported here.
+standard library may be imported here, and not even `collections.abc`, which takes as long as a
+hundred files.
 """
 
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from zlib import crc32
 
 FORMAT = "dlbuild snapshot 1"
 STATE_FOLDER = ".dlbuild"
@@ -19,7 +18,7 @@ _TICK_NS = 20_000_000
 """Coarser than the clock of any common file system's time stamps."""
 
 
-def nothing_to_do(build_folder: str, request: Sequence[str]) -> bool:
+def nothing_to_do(build_folder: str, request: list[str]) -> bool:
     """Say whether `request` was done here already and nothing has changed since.
 
     What was only touched is noted, so that its content is not read again the next time.
@@ -38,7 +37,7 @@ def nothing_to_do(build_folder: str, request: Sequence[str]) -> bool:
             if not held:
                 return False
             now.append(held)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, TypeError, IndexError):
         return False
     now.append(_END)
     if now != lines:
@@ -52,17 +51,23 @@ def nothing_to_do(build_folder: str, request: Sequence[str]) -> bool:
 def _held(line: str) -> str:
     """Return a line of a snapshot as it is now, or the empty text if it no longer holds."""
     kind, path, *rest = line.split("\t")
-    return _CHECKS[kind](line, path, *rest)
+    if kind == "file":
+        if _signature(os.stat(path)) == rest[0]:  # noqa: PTH116 - as above
+            return line
+        return _same_file(line, path, *rest)
+    if kind == "folder":
+        return _same_folder(line, path, *rest)
+    return _same_program(line, path, *rest) if kind == "program" else ""
 
 
 def remember(  # noqa: PLR0913 - the parts of a snapshot
     build_folder: str,
-    request: Sequence[str],
+    request: list[str],
     *,
-    inputs: Iterable[str],
-    outputs: Mapping[str, str],
-    folders: Iterable[str],
-    programs: Iterable[str],
+    inputs: list[str],
+    outputs: dict[str, str],
+    folders: list[str],
+    programs: list[str],
     started_ns: int,
 ) -> bool:
     """Leave a snapshot after a success, unless an input changed since the start.
@@ -103,10 +108,18 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     return True
 
 
-def snapshot_path(build_folder: str, request: Sequence[str]) -> str:
+def snapshot_path(build_folder: str, request: list[str]) -> str:
     """Return where the snapshot of a command is kept."""
     asked = _asked(request)
-    return f"{build_folder}/{STATE_FOLDER}/done/{crc32(asked.encode()):08x}"
+    return f"{build_folder}/{STATE_FOLDER}/done/{_name(asked)}"
+
+
+def _name(asked: str) -> str:
+    """Return a file name; two commands of one name take turns, as the snapshot has the command."""
+    value = 2166136261  # FNV-1a of 32 bits; zlib would have to be loaded
+    for byte in asked.encode():
+        value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    return f"{value:08x}"
 
 
 def write_whole(path: str, text: str) -> None:
@@ -161,7 +174,7 @@ def find_program(command: str) -> str:
     return ""
 
 
-def _asked(request: Sequence[str]) -> str:
+def _asked(request: list[str]) -> str:
     """Return a command as one line; another dlbuild, Python or path of imports is another one."""
     # Without -P the first entry is the current folder or that of the console script.
     paths = sys.path if sys.flags.safe_path else sys.path[1:]
@@ -172,8 +185,6 @@ def _asked(request: Sequence[str]) -> str:
 def _same_file(line: str, path: str, then: str, digest: str) -> str:
     status = os.stat(path)  # noqa: PTH116 - as above
     now = _signature(status)
-    if now == then:
-        return line
     if f" {status.st_size} " not in then or file_digest(path) != digest:
         return ""
     return f"file\t{path}\t{now}\t{digest}" if _is_settled(status, path) else line
@@ -200,10 +211,3 @@ def _is_settled(status: os.stat_result, path: str) -> bool:
     """Say whether any later change will show in the times: not if it was changed just now."""
     is_old = status.st_ctime_ns < time.time_ns() - _TICK_NS
     return is_old and _signature(os.stat(path)) == _signature(status)  # noqa: PTH116 - as above
-
-
-_CHECKS: Mapping[str, Callable[..., str]] = {
-    "file": _same_file,
-    "folder": _same_folder,
-    "program": _same_program,
-}

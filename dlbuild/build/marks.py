@@ -5,23 +5,21 @@ Only light modules of the standard library may be imported here, as in `fastpath
 """
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dlbuild.build.fastpath import snapshot_path, write_whole
 
 
-@dataclass(frozen=True)
 class Marks:
     """stamp: a file whose time says when the last build that succeeded began. depfile: see above.
 
-    Empty texts: not asked for.
+    Empty texts: not asked for. No dataclass, whose import takes as long as all else.
     """
 
-    stamp: str = ""
-    depfile: str = ""
+    def __init__(self, stamp: str, depfile: str) -> None:
+        self.stamp = stamp
+        self.depfile = depfile
 
-    def leave(self, build_folder: str, request: Sequence[str], rule: str, started_ns: int) -> None:
+    def leave(self, build_folder: str, request: list[str], rule: str, started_ns: int) -> None:
         """Write what was asked for, and keep the rule for `renew`.
 
         Raises:
@@ -31,7 +29,7 @@ class Marks:
             write_whole(_kept(build_folder, request), rule)
         self._write(rule, started_ns)
 
-    def renew(self, build_folder: str, request: Sequence[str], started_ns: int) -> bool:
+    def renew(self, build_folder: str, request: list[str], started_ns: int) -> bool:
         """Write the same again; say whether that was possible."""
         try:
             rule = ""
@@ -54,5 +52,5 @@ class Marks:
             os.utime(self.stamp, ns=(started_ns, started_ns))
 
 
-def _kept(build_folder: str, request: Sequence[str]) -> str:
+def _kept(build_folder: str, request: list[str]) -> str:
     return f"{snapshot_path(build_folder, request)}.d"

@@ -1,6 +1,6 @@
 """What a build depended on, for the no-op check of the next one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dlbuild.base.installed import installed, metadata_file
@@ -41,7 +41,7 @@ def depfile_of(engine: Engine, pipeline: Pipeline, goal: str) -> str:
 def leave_snapshot(
     engine: Engine,
     pipeline: Pipeline,
-    request: Sequence[str],
+    request: list[str],
     started_ns: int,
     copies: Mapping[str, str],
 ) -> None:
@@ -58,13 +58,13 @@ def leave_snapshot(
     remember(
         out.as_posix(),
         request,
-        inputs=(path.as_posix() for path in inputs_of(engine, pipeline)),
+        inputs=[path.as_posix() for path in inputs_of(engine, pipeline)],
         outputs={**written, **copies},
-        folders=(
+        folders=[
             *(path.as_posix() for folder in _folders(recipe) for path in _with_inner(folder)),
             *dict.fromkeys(_libraries(pipeline)),
-        ),
-        programs=dict.fromkeys(_programs(recipe, pipeline)),
+        ],
+        programs=list(dict.fromkeys(_programs(recipe, pipeline))),
         started_ns=started_ns,
     )
 
