@@ -12,7 +12,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Attribute, Count, Fact, Group, Quantized, Tensor
 from dlbuild.ir.weights import Array, dtype_name
 
-VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique", "LSTM", "GRU", "RNN"})
+VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique", "LSTM", "GRU", "RNN", "Determinant"})
 """Operators whose results each have their place, whether they are read or not."""
 
 

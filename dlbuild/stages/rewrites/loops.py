@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.graph import Attribute
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.subgraphs import copies, graph_of, inlined
 
@@ -47,15 +48,11 @@ def scanned(draft: Draft, node: Node) -> list[Node]:
     """Unroll a Scan: its turns are the extent of the scanned axis."""
     body = graph_of(node, "body")
     n_scanned = node.integer("num_scan_inputs", 1)
+    if node.opset < OPSET_OF_SCAN:
+        return batched(draft, node, n_scanned)
     states, sources = node.inputs[:-n_scanned], node.inputs[-n_scanned:]
     axes = node.integers("scan_input_axes", [0] * n_scanned)
     backward = node.integers("scan_input_directions", [0] * n_scanned)
-    if node.opset < OPSET_OF_SCAN or "directions" in node.attributes:
-        raise UserError(
-            "the form of Scan of operator set 8 is not supported",
-            where=f"{draft.where}: node '{node.label}' (Scan)",
-            fix="export the model with a newer operator set",
-        )
     turns = draft.shape(sources[0])[axes[0]]
     check_size(draft, node, turns)
     nodes: list[Node] = []
@@ -75,6 +72,49 @@ def scanned(draft: Draft, node: Node) -> list[Node]:
         for found, name in zip(collected, results[len(states) :], strict=True):
             found.append(name)
     return [*nodes, *finished(draft, node, states, collected)]
+
+
+def batched(draft: Draft, node: Node, n_scanned: int) -> list[Node]:
+    """Return the Scans, one for each inference of a batch, that a Scan of operator set 8 is.
+
+    Raises:
+        UserError: the inferences are of different lengths.
+    """
+    lengths, *operands = node.inputs
+    if lengths:
+        raise UserError(
+            "inferences of different lengths cannot be scanned together",
+            where=f"{draft.where}: node '{node.label}' (Scan)",
+            why="the number of turns of each is only known when the model runs",
+            fix="export the model with a newer operator set",
+        )
+    zero = draft.integers(f"{node.label}/axis", [0])
+    backward = node.integers("directions", [0] * n_scanned)
+    attributes: dict[str, Attribute] = {"num_scan_inputs": n_scanned}
+    attributes["scan_input_directions"] = tuple(backward)
+    nodes: list[Node] = []
+    results: list[list[str]] = [[] for _ in node.outputs]
+    for number in range(draft.shape(operands[-1])[0]):
+        label = f"{node.label}/{number}"
+        place = draft.constant(f"{label}/place", np.array(number, np.int64))
+        ours = [draft.fresh(f"{label}/{name}") for name in operands]
+        nodes += [
+            Node("Gather", [name, place], [own], {"axis": 0}, opset=OPSET_OF_PARTS)
+            for name, own in zip(operands, ours, strict=True)
+        ]
+        made = [draft.fresh(f"{label}/{name}") for name in node.outputs]
+        scan = Node("Scan", ours, made, dict(attributes), label, opset=OPSET_OF_PARTS)
+        scan.special = node.special
+        nodes.append(scan)
+        for found, name in zip(results, made, strict=True):
+            found.append(draft.fresh(f"{name}/one"))
+            nodes.append(Node("Unsqueeze", [name, zero], [found[-1]], opset=OPSET_OF_PARTS))
+    nodes += [
+        Node("Concat", found, [name], {"axis": 0}, opset=OPSET_OF_PARTS)
+        for found, name in zip(results, node.outputs, strict=True)
+        if name
+    ]
+    return nodes
 
 
 def finished(draft: Draft, node: Node, states: list[str], collected: list[list[str]]) -> list[Node]:

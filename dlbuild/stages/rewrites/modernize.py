@@ -80,13 +80,14 @@ def clip(draft: Draft, node: Node) -> list[Node]:
 
 
 def dropout(draft: Draft, node: Node) -> list[Node]:
-    """Dropout does nothing in inference; its mask is true throughout.
+    """Dropout of nothing, and in inference, gives back its operand; its mask is true throughout.
 
     Raises:
-        UserError: it is in training mode.
+        UserError: it drops elements at random.
     """
-    training = draft.constants.get(node.input(2))
-    if node.input(2) and (training is None or bool(training)):
+    ratio, training = (draft.constants.get(node.input(position)) for position in (1, 2))
+    drops_some = ratio is None or bool(ratio != 0)  # half of them by default
+    if drops_some and node.input(2) and (training is None or bool(training)):
         raise UserError(
             "Dropout in training mode cannot be built",
             where=f"{draft.where}: node '{node.label}' ({node.kind})",

@@ -172,6 +172,28 @@ def test_an_operator_without_a_rule_is_expanded(reader: Reader, ops: Ops) -> Non
     assert "GroupNormalization" not in ops(parsed)
 
 
+@pytest.mark.parametrize("power", [1, 2, 3])
+def test_a_global_pool_of_any_power(reader: Reader, power: int) -> None:
+    text = f"g (float[2,3,4,5] x) => (float[2,3,1,1] y) {{ y = GlobalLpPool <p = {power}> (x) }}"
+    reader.require_equal(head() + text, None, {"x": floats(2, 3, 4, 5)}, within=1e-5)
+
+
+def test_dropout_of_nothing_is_no_operator(reader: Reader, ops: Ops) -> None:
+    text = """g (float[2,3] x) => (float[2,3] y) <float r = {0}, bool t = {1}>
+      { d = Dropout (x, r, t) y = Neg(d) }"""
+    assert ops(reader.require_equal(head() + text, None, {"x": floats(2, 3)})) == ["Neg"]
+
+
+@pytest.mark.parametrize("form", ["[1,2,5,6]", "[1,2,7]"])
+def test_places_of_maxima_are_counted_column_by_column(reader: Reader, form: str) -> None:
+    shape = tuple(int(extent) for extent in form.strip("[]").split(","))
+    kernel = ",".join("2" * (len(shape) - 2))
+    dims = ",".join("ABCD"[: len(shape)])
+    text = f"""g (float{form} x) => (float[{dims}] y, int64[{dims}] at)
+      {{ y, at = MaxPool <kernel_shape = [{kernel}], storage_order = 1> (x) }}"""
+    reader.require_equal(head() + text, None, {"x": floats(*shape)})
+
+
 def test_a_split_that_is_half_read_is_a_slice(reader: Reader, ops: Ops) -> None:
     text = "g (float[2,6] x) => (float[2,3] y) { a, b = Split <axis = 1> (x) y = Neg(b) }"
     parsed = reader.require_equal(head() + text, None, {"x": floats(2, 6)})

@@ -120,6 +120,34 @@ def test_a_scan_is_unrolled_over_its_axis(reader: Reader) -> None:
     assert kinds(parsed).count("Add") == 3
 
 
+def test_a_scan_of_operator_set_8_is_one_for_each_inference(reader: Reader) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 8]>
+    g (float[2,1] start, float[2,3,1] x) => (float[2,1] y, float[2,3,1] sums) {
+        y, sums = Scan <num_scan_inputs = 1, directions = [1],
+            body = b (float[1] s, float[1] e) => (float[1] t, float[1] u) {
+                t = Add(s, e)
+                u = Identity(t)
+            }
+        > ("", start, x) }"""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3, 1)
+    reader.require_equal(text, None, {"start": np.ones((2, 1), np.float32), "x": x})
+
+
+def test_a_scan_of_inferences_of_different_lengths_is_refused(reader: Reader) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 8]>
+    g (int64[2] n, float[2,1] start, float[2,3,1] x) => (float[2,1] y) {
+        [scan] y = Scan <num_scan_inputs = 1,
+            body = b (float[1] s, float[1] e) => (float[1] t) { t = Add(s, e) }
+        > (n, start, x) }"""
+    with pytest.raises(UserError) as caught:
+        reader.read(text)
+    assert str(caught.value).partition("m.onnx: ")[2] == (
+        "node 'scan' (Scan): error: inferences of different lengths cannot be scanned together\n"
+        "  why: the number of turns of each is only known when the model runs\n"
+        "  fix: export the model with a newer operator set"
+    )
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes"),
     [
