@@ -2,6 +2,7 @@
 
     python bench/memory.py placement [--data DIR] [--only GLOB] [--effort N]
     python bench/memory.py strips [--corpus DIR] [--only GLOB] [--input GLOB] [--no-count]
+    python bench/memory.py tiles [--only GLOB] [--sizes KIB,KIB] [--no-run]
 
 Each subcommand is a module of this folder with `add_arguments(parser)` and `run(arguments)`,
 which prints its table and yields (name of a check, whether it passed).
@@ -13,8 +14,9 @@ import sys
 
 import memory_placement
 import memory_strips
+import memory_tiles
 
-SUBCOMMANDS = {"placement": memory_placement, "strips": memory_strips}
+SUBCOMMANDS = {"placement": memory_placement, "strips": memory_strips, "tiles": memory_tiles}
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -87,12 +88,14 @@ def _replay(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator
     slot = dict.fromkeys(buffers, 0)
     written = {o.name: np.zeros(_shape(nest, o), np.uint8) for o in moved if o.role == "output"}
     traffic = tasks = transfers = 0
+    hulls = {operand.name: _Hulls(tiling, nest, operand) for operand in moved}
     for box in _boxes(tiling, nest):
         tasks += 1
         is_last = all(box[a][1] == nest.extent[a] for a in tiling.reduction)
         for operand in moved:
-            buffer, hull = buffers[operand.name], _hull(nest, operand, box)
-            size = int(np.prod([b - a for a, b in hull])) * DTYPES[operand.dtype].bits // 8
+            buffer = buffers[operand.name]
+            hull = hulls[operand.name].over(box)
+            size = prod(b - a for a, b in hull) * DTYPES[operand.dtype].bits // 8
             if any(b - a > n for (a, b), n in zip(hull, buffer.shape, strict=True)):
                 yield f"task {tasks - 1} touches more of {operand.name} than its buffer holds"
             if operand.role == "output":
@@ -114,6 +117,23 @@ def _replay(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator
             f"{tasks} tasks move {traffic} B in {transfers} windows, the plan says"
             f" {tiling.tasks}, {tiling.traffic_bytes} B and {tiling.transfers}"
         )
+
+
+class _Hulls:
+    """What tasks touch of an operand, once for each part of the axes on which that depends."""
+
+    def __init__(self, tiling: Tiling, nest: Nest, operand: Operand) -> None:
+        accesses = [a for a in nest.access.values() if a.operand == operand.name]
+        axes = {axis for a in accesses for index in a.index for axis in index.axes()}
+        self._axes = [cut.axis for cut in tiling.loops if cut.axis in axes]
+        self._nest, self._operand = nest, operand
+        self._known: dict[tuple[tuple[int, int], ...], Hull] = {}
+
+    def over(self, box: Box) -> Hull:
+        key = tuple(box[axis] for axis in self._axes)
+        if key not in self._known:
+            self._known[key] = _hull(self._nest, self._operand, box)
+        return self._known[key]
 
 
 def _written_faults(name: str, counts: npt.NDArray[np.uint8]) -> Iterator[str]:

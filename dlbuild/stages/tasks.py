@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from dlbuild.stages.tile_space import Ranges, TileSpace, Window, pieces, window
+from dlbuild.stages.tile_space import Moved, Ranges, TileSpace, Window, pieces, window
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,35 @@ def moves(space: TileSpace, loops: Sequence[tuple[str, int]]) -> Iterator[Move]:
     """
     before: dict[str, Window] = {}
     reduction = space.axes[len(space.axes) - space.reduce :]
+    names = [axis for axis, _ in loops]
+    known = [(moved, deciding(moved, names), _Windows(moved)) for moved in space.moved]
     for number, box in enumerate(boxes(loops, space.nest.extent)):
         is_last = all(box[a][1] == space.nest.extent[a] for a in reduction)
-        for moved in space.moved:
-            found = window(moved, box)
+        for moved, axes, windows in known:
+            found = windows.over(box, axes)
             name = moved.operand.name
             is_due = is_last if moved.is_output else before.get(name) != found
             before[name] = found
             if is_due:
                 size = prod(last - first for first, last in found) * moved.element_bytes
                 yield Move(number, name, found, size, moved.is_output)
+
+
+def deciding(moved: Moved, cut: Sequence[str]) -> tuple[str, ...]:
+    """Return the axes that are cut and on which the window of an operand depends."""
+    axes = {name for axis in range(len(moved.view)) for name in moved.axes(axis)}
+    return tuple(name for name in cut if name in axes)
+
+
+class _Windows:
+    """The windows of an operand, each worked out once."""
+
+    def __init__(self, moved: Moved) -> None:
+        self._moved = moved
+        self._known: dict[tuple[tuple[int, int], ...], Window] = {}
+
+    def over(self, box: Ranges, axes: Sequence[str]) -> Window:
+        key = tuple(box[axis] for axis in axes)
+        if key not in self._known:
+            self._known[key] = window(self._moved, box)
+        return self._known[key]

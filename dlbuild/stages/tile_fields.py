@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.ranges import Ranges
 from dlbuild.ir.plans import Tiling
 from dlbuild.rulebook.index import Bound, Index, Quotient, Remainder
-from dlbuild.stages.tasks import boxes
+from dlbuild.stages.tasks import boxes, deciding
 from dlbuild.stages.tile_nest import is_moving
-from dlbuild.stages.tile_space import Moved, TileSpace
+from dlbuild.stages.tile_space import Moved, TileSpace, window
+from dlbuild.stages.tile_space import Ranges as Box
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,6 @@ class _Maker:
         self._named: dict[str, str] = {}
         self._given: dict[str, str | int] = {}
         self._bounds: dict[str, Bound] = {}
-        loops = [(cut.axis, cut.size) for cut in tiling.loops]
-        self._boxes = list(boxes(loops, self._extent))
 
     def made(self) -> Fields:
         self._add_axes()
@@ -103,12 +102,18 @@ class _Maker:
             self._members += fields
         self._named = {f"task.{f.name}": f.name for f in self._members}
 
+    def _boxes(self, axes: Iterable[str]) -> Iterator[Box]:
+        """Yield the parts of the domain that differ along some axes; the others are whole."""
+        chosen = set(axes)
+        loops = [(cut.axis, cut.size) for cut in self._tiling.loops if cut.axis in chosen]
+        return boxes(loops, self._extent)
+
     def _spans(self, moved: Moved) -> tuple[Span, ...]:
         return tuple(self._span(moved, axis) for axis in range(len(moved.view)))
 
     def _span(self, moved: Moved, axis: int) -> Span:
         """Name where a window begins and how long it is; equal texts have one name."""
-        windows = [moved.window(box)[axis] for box in self._boxes]
+        windows = {window(moved, box, (axis,))[0] for box in self._boxes(moved.axes(axis))}
         firsts, counts = {f for f, _ in windows}, {last - f for f, last in windows}
         if moved.is_whole or not is_moving(moved, axis, tuple(self._sizes)):
             return Span(firsts.pop(), counts.pop())
@@ -130,7 +135,7 @@ class _Maker:
         """Tell whether a window has always the extent of a part of the axis `cut`."""
         return f"{cut}_count" in self._given and all(
             last - first == box[cut][1] - box[cut][0]
-            for box in self._boxes
+            for box in self._boxes({cut, *moved.axes(axis)})
             for first, last in [moved.window(box)[axis]]
         )
 
@@ -173,13 +178,16 @@ class _Maker:
             return inner // atom.by
         is_inside = all(
             low // atom.by == high // atom.by
-            for low, high in (atom.of.interval(box) for box in self._boxes)
+            for low, high in (atom.of.interval(box) for box in self._boxes(atom.of.axes()))
         )
         return inner % atom.by if is_inside else Index.of(0 if is_low else atom.by - 1)
 
     def _may_be_padding(self, moved: Moved, axis: int) -> bool:
         """Tell whether a window lies outside the tensor; one element stands for it."""
-        bounds = [[a.index[axis].interval(box) for a in moved.accesses] for box in self._boxes]
+        bounds = (
+            [a.index[axis].interval(box) for a in moved.accesses]
+            for box in self._boxes(moved.axes(axis))
+        )
         return any(
             max(high for _, high in found) < 0 or min(low for low, _ in found) >= moved.view[axis]
             for found in bounds
@@ -207,12 +215,22 @@ class _Maker:
 
     def _changes(self, moved: Moved, spans: Sequence[Span]) -> tuple[str, ...]:
         """Return the fields to compare: where windows begin, and counts that this does not tell."""
-        windows = [moved.window(box) for box in self._boxes]
         firsts = [s.first for s in spans if isinstance(s.first, str)]
-        starts = {tuple(first for first, _ in w) for w in windows}
         counts = [s.count for s in spans if isinstance(s.count, str)]
-        is_told = len(starts) == len(set(windows))
+        is_told = self._is_told(moved)
         return tuple(dict.fromkeys([*firsts, *(() if is_told else counts)]))
+
+    def _is_told(self, moved: Moved) -> bool:
+        """Tell whether windows that begin at the same place are the same."""
+        for axis in range(len(moved.view)):
+            along = {window(moved, b, (axis,))[0] for b in self._boxes(moved.axes(axis))}
+            if len({first for first, _ in along}) < len(along):
+                break
+        else:
+            return True
+        axes = deciding(moved, list(self._sizes))
+        windows = {moved.window(box) for box in self._boxes(axes)}
+        return len({tuple(first for first, _ in w) for w in windows}) == len(windows)
 
 
 def _joined(function: str, texts: Sequence[str]) -> str:

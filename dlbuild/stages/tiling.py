@@ -12,7 +12,7 @@ from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.tiles import STORED
 from dlbuild.stages.spaces import space_of
-from dlbuild.stages.tasks import boxes, moves
+from dlbuild.stages.tasks import boxes, deciding, moves
 from dlbuild.stages.tile_search import Near, search
 from dlbuild.stages.tile_space import TileSpace, window
 
@@ -121,9 +121,10 @@ def _buffers(
 def _largest(space: TileSpace, loops: Sequence[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:
     """Return the extents of the smallest buffer that holds every window of an operand."""
     found: dict[str, list[int]] = {m.operand.name: [0] * len(m.view) for m in space.moved}
-    for box in boxes(loops, space.nest.extent):
-        for moved in space.moved:
-            extents = found[moved.operand.name]
+    for moved in space.moved:
+        axes = deciding(moved, [axis for axis, _ in loops])
+        extents = found[moved.operand.name]
+        for box in boxes([loop for loop in loops if loop[0] in axes], space.nest.extent):
             for axis, (first, last) in enumerate(window(moved, box)):
                 extents[axis] = max(extents[axis], last - first)
     return {name: tuple(extents) for name, extents in found.items()}
