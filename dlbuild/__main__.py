@@ -27,6 +27,11 @@ def main() -> int:
             # Nothing is open. To tear the interpreter down takes half as long as all of this.
             os._exit(0)
     try:
+        if "build" in request:
+            from dlbuild.cli.replay import replayed  # noqa: PLC0415 - only if something changed
+
+            if replayed(arguments, request, out, started_ns):
+                return 0
         from dlbuild.cli.main import run  # noqa: PLC0415 - imports what a build needs
 
         return run(arguments, started_ns)

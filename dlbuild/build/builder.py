@@ -1,7 +1,6 @@
 """Builds a recipe: one task for each stage of each build, and for each check of a target."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -17,19 +16,14 @@ from dlbuild.build.engine import Engine, Finished, LostContentError, path_of
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.job import ModelFiles
 from dlbuild.build.keys import Identify, KeyMaker, files_under
-from dlbuild.build.ledger import Ledger, read_ledger, write_ledger
+from dlbuild.build.ledger import LEDGER, Ledger, read_ledger, write_ledger
+from dlbuild.build.lock import locked
 from dlbuild.build.recipe import Build, Recipe
 from dlbuild.build.stage import FILES, Gate, Pipeline, Stage
 from dlbuild.build.task import Task, find_all
 from dlbuild.ir.target import Target
 from dlbuild.run.fragments import depfile
 
-try:
-    import fcntl
-except ImportError:  # Windows: two builds at once in one folder are the user's to avoid
-    fcntl = None  # type: ignore[assignment]
-
-LEDGER = "ledger.json"
 DEFAULT_OUT = Path("build/dlbuild")
 
 
@@ -69,7 +63,7 @@ def build(
         ExceptionGroup: the errors of all tasks that failed.
     """
     state = how.out / STATE_FOLDER
-    with _locked(how.out):
+    with locked(how.out):
         ledger = read_ledger(state / LEDGER)
         ledger.number += 1
         engine = Engine(KeyMaker(recipe, identify), open_store(state), ledger, how.out, report)
@@ -236,22 +230,3 @@ def _passed(engine: Engine, gate: Gate, target: Target, together: Sequence[Build
 def _gate_key(engine: Engine, gate: Gate, target: Target, together: Sequence[Build]) -> str:
     files = [{name: engine.outputs[one.label][name] for name in gate.needs} for one in together]
     return engine.keys.gate_key(gate, target, together, files)
-
-
-@contextlib.contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Let one build at a time into a build folder; another waits."""
-    path = out / STATE_FOLDER / "lock"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("ab")
-    except OSError as error:
-        raise UserError(
-            f"cannot write here: {error.strerror}",
-            where=out.as_posix(),
-            fix="name another build folder with -B DIR",
-        ) from None
-    with file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -114,6 +114,14 @@ class Store:
                 self._unwritten[digest] = content
         return content
 
+    def has(self, digest: str) -> bool:
+        """Say whether a content is here whole, without noting a use."""
+        content = self._unwritten.get(digest) or read(self._path("cas", digest))
+        if content is None or sha256(content) != digest:
+            return False
+        self._sizes[digest] = len(content)
+        return True
+
     def keep_result(self, key: str, outputs: Mapping[str, str]) -> None:
         """Keep which contents a stage made; they were put into or read from this store."""
         sized = {name: Digest(hash_, self._sizes[hash_]) for name, hash_ in outputs.items()}

@@ -11,9 +11,10 @@ import os
 import sys
 import time
 
-FORMAT = "dlbuild snapshot 1"
+FORMAT = "dlbuild snapshot 2"
 STATE_FOLDER = ".dlbuild"
 _END = "end"
+_OUTPUT = "output"
 _TICK_NS = 20_000_000
 """Coarser than the clock of any common file system's time stamps."""
 
@@ -23,35 +24,66 @@ def nothing_to_do(build_folder: str, request: list[str]) -> bool:
 
     What was only touched is noted, so that its content is not read again the next time.
     """
-    asked = _asked(request)
     snapshot = snapshot_path(build_folder, request)
     try:
         with open(snapshot, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
-            lines = file.read().split("\n")
-        # The last line stands there only if all others do.
-        if lines[:2] != [FORMAT, asked] or lines[-1] != _END:
-            return False
-        now = [FORMAT, asked]
-        for line in lines[2:-1]:
-            held = _held(line)
-            if not held:
-                return False
-            now.append(held)
-    except (OSError, ValueError, TypeError, IndexError):
+            text = file.read()
+    except (OSError, ValueError):
         return False
-    now.append(_END)
-    if now != lines:
+    now = still_holding(text, request)
+    if now and now != text:
         try:
-            write_whole(snapshot, "\n".join(now))
+            write_whole(snapshot, now)
         except OSError:
             return True  # a read-only disk; it still holds
-    return True
+    return bool(now)
+
+
+def still_holding(text: str, request: list[str], outputs: dict[str, str] | None = None) -> str:
+    """Return a snapshot as it is now, or the empty text if it is damaged or no longer holds.
+
+    outputs: if given, outputs are not looked at: their paths and digests are put into it instead.
+    """
+    lines = text.split("\n")
+    # The last line stands there only if all others do.
+    if lines[:2] != [FORMAT, _asked(request)] or lines[-1] != _END:
+        return ""
+    now = lines[:2]
+    try:
+        for line in lines[2:-1]:
+            if outputs is not None and line.startswith(_OUTPUT):
+                _, path, _, digest = line.split("\t")
+                outputs[path] = digest
+            else:
+                held = _held(line)
+                if not held:
+                    return ""
+                now.append(held)
+    except (OSError, ValueError, TypeError, IndexError):
+        return ""
+    now.append(_END)
+    return "\n".join(now)
+
+
+def with_outputs(text: str, outputs: dict[str, str]) -> str:
+    """Return a snapshot that has none with these outputs, as they are now.
+
+    Raises:
+        OSError: one is not there.
+    """
+    time.sleep(_TICK_NS / 1e9)  # as in `remember`
+    lines = text.split("\n")
+    found = [
+        "\t".join((_OUTPUT, path, _signature(os.stat(path)), digest))  # noqa: PTH116 - as above
+        for path, digest in outputs.items()
+    ]
+    return "\n".join((*lines[:2], *found, *lines[2:]))
 
 
 def _held(line: str) -> str:
     """Return a line of a snapshot as it is now, or the empty text if it no longer holds."""
     kind, path, *rest = line.split("\t")
-    if kind == "file":
+    if kind in ("file", _OUTPUT):
         if _signature(os.stat(path)) == rest[0]:  # noqa: PTH116 - as above
             return line
         return _same_file(line, path, *rest)
@@ -94,7 +126,8 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
                 return False
             if path not in outputs and status.st_ctime_ns > started_ns - _TICK_NS:
                 return False
-            lines.append("\t".join(("file", path, _signature(status), digest)))
+            kind = _OUTPUT if path in outputs else "file"
+            lines.append("\t".join((kind, path, _signature(status), digest)))
         lines += ["\t".join(("folder", path, *_folder(path))) for path in sorted({*folders})]
     except OSError:
         return False
@@ -187,7 +220,8 @@ def _same_file(line: str, path: str, then: str, digest: str) -> str:
     now = _signature(status)
     if f" {status.st_size} " not in then or file_digest(path) != digest:
         return ""
-    return f"file\t{path}\t{now}\t{digest}" if _is_settled(status, path) else line
+    kind = line[: line.index("\t")]
+    return f"{kind}\t{path}\t{now}\t{digest}" if _is_settled(status, path) else line
 
 
 def _same_folder(line: str, path: str, then: str, names: str) -> str:

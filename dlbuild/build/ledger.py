@@ -9,6 +9,8 @@ from dlbuild.base.digest import canonical_json
 from dlbuild.base.files import write_atomically
 
 FORMAT = 1
+LEDGER = "ledger.json"
+"""Its name in the folder of the state."""
 UNFINISHED = "tmp"
 """Folder beside the ledger for files that are not yet whole."""
 

@@ -26,7 +26,7 @@ class Marks:
             OSError: a folder does not allow it.
         """
         if self.depfile:
-            write_whole(_kept(build_folder, request), rule)
+            write_whole(kept_rule(build_folder, request), rule)
         self._write(rule, started_ns)
 
     def renew(self, build_folder: str, request: list[str], started_ns: int) -> bool:
@@ -34,7 +34,7 @@ class Marks:
         try:
             rule = ""
             if self.depfile:
-                with open(_kept(build_folder, request), encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
+                with open(kept_rule(build_folder, request), encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
                     rule = file.read()
             self._write(rule, started_ns)
         except (OSError, ValueError):
@@ -52,5 +52,6 @@ class Marks:
             os.utime(self.stamp, ns=(started_ns, started_ns))
 
 
-def _kept(build_folder: str, request: list[str]) -> str:
+def kept_rule(build_folder: str, request: list[str]) -> str:
+    """Return where the rule of the depfile is kept."""
     return f"{snapshot_path(build_folder, request)}.d"

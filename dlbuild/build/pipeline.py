@@ -68,7 +68,7 @@ PIPELINE = Pipeline(
             reads=("graph", "profile", "tiles", "schedule"),
             makes=("header", "source", "weights_header", "port_header", "port_source"),
             target=("name", "features", "memories", "registers"),
-            options=_C_OPTIONS,
+            options=(*_C_OPTIONS, "max_recompute"),
             folders=("rules/ops", "templates"),
             libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
         ),

@@ -44,10 +44,13 @@ def leave_snapshot(
     request: list[str],
     started_ns: int,
     copies: Mapping[str, str],
-) -> None:
+) -> bool:
     """Let the next build with the same request see by `stat` alone that it has nothing to do.
 
     copies: digests of files that were written outside of the build folder.
+
+    Returns:
+        Whether it was left: not if an input changed meanwhile.
     """
     recipe, out = engine.keys.recipe, engine.out
     written = {
@@ -55,7 +58,7 @@ def leave_snapshot(
         for one in recipe.builds
         for name, digest in engine.ledger.written.get(one.label, {}).items()
     }
-    remember(
+    return remember(
         out.as_posix(),
         request,
         inputs=[path.as_posix() for path in inputs_of(engine, pipeline)],

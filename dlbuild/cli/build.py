@@ -12,6 +12,7 @@ from dlbuild.build.engine import Engine, Finished
 from dlbuild.build.flat import write_flat
 from dlbuild.build.marks import Marks
 from dlbuild.build.pipeline import PIPELINE
+from dlbuild.build.replay import keep_for_replay
 from dlbuild.build.snapshot import depfile_of, leave_snapshot
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
@@ -79,7 +80,8 @@ def run(given: argparse.Namespace) -> int:
     goal = given.goal or given.stamp
     rule = depfile_of(engine, pipeline, goal) if given.depfile else ""
     Marks(given.stamp, given.depfile).leave(given.out, request, rule, given.started_ns)
-    leave_snapshot(engine, pipeline, request, given.started_ns, copies)
+    if leave_snapshot(engine, pipeline, request, given.started_ns, copies):
+        keep_for_replay(engine.out, request)
     return 0
 
 

@@ -4,9 +4,9 @@ import argparse
 import shutil
 from pathlib import Path
 
-from dlbuild.build.builder import LEDGER, remove_written
+from dlbuild.build.builder import remove_written
 from dlbuild.build.fastpath import STATE_FOLDER
-from dlbuild.build.ledger import read_ledger
+from dlbuild.build.ledger import LEDGER, read_ledger
 from dlbuild.cli.arguments import Parser
 
 

@@ -5,13 +5,12 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from dlbuild.build.builder import LEDGER
 from dlbuild.build.cache import open_store
 from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.forecast import Forecast, forecast
 from dlbuild.build.keys import KeyMaker
-from dlbuild.build.ledger import Ledger, read_ledger
+from dlbuild.build.ledger import LEDGER, Ledger, read_ledger
 from dlbuild.build.pipeline import PIPELINE, with_verify
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser

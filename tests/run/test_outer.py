@@ -155,3 +155,33 @@ def test_flat_copies_are_made_again_and_removed_with_their_model(project: Path) 
     dlbuild(project, *flat)
     assert not (folder / "net.c").exists()
     assert (folder / "other.c").is_file()
+
+
+def test_a_build_folder_that_is_gone_comes_from_the_store(project: Path) -> None:
+    dlbuild(project, "build", "--sources", *MARKS)
+    folder = project / "build"
+    then = {path: path.read_bytes() for path in folder.rglob("*.[ch]")}
+    shutil.rmtree(folder)
+    (project / "out" / "stamp.d").unlink()
+    said = dlbuild(project, "build", "--sources", *MARKS)
+    assert said.startswith("all ")
+    assert {path: path.read_bytes() for path in folder.rglob("*.[ch]")} == then
+    assert (project / "out" / "stamp.d").is_file()
+    assert dlbuild(project, "build", "--sources", *MARKS) == "nothing to do\n"
+    assert "up to date" in dlbuild(project, "explain")
+
+
+def test_a_build_folder_that_is_gone_is_built_if_an_input_changed(project: Path) -> None:
+    dlbuild(project, "build", "--sources")
+    shutil.rmtree(project / "build")
+    (project / "dlbuild.yaml").write_text(RECIPE + "builds:\n  - {model: net, hook: true}\n")
+    assert "net@pc: render" in dlbuild(project, "build", "--sources")
+
+
+def test_contents_that_the_store_lost_are_built_again(project: Path, cache: Path) -> None:
+    dlbuild(project, "build", "--sources")
+    then = (project / "build/dlbuild/pc/net/net.c").read_bytes()
+    shutil.rmtree(project / "build")
+    shutil.rmtree(cache / "v1" / "cas")
+    assert "net@pc: render" in dlbuild(project, "build", "--sources")
+    assert (project / "build/dlbuild/pc/net/net.c").read_bytes() == then
