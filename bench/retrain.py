@@ -23,8 +23,10 @@ Quantization = dict[str, tuple[str, str]]
 OPERANDS = ("x", "w", "b")
 
 
-def retrained(model: onnx.ModelProto, seed: int, *, scales: bool) -> onnx.ModelProto:
-    """Return a model of the same structure with other numbers."""
+def retrained(
+    model: onnx.ModelProto, seed: int, *, scales: bool, keep: frozenset[str] = frozenset()
+) -> onnx.ModelProto:
+    """Return a model of the same structure with other numbers; those of `keep` stay."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     rng = np.random.default_rng(seed)
@@ -33,7 +35,7 @@ def retrained(model: onnx.ModelProto, seed: int, *, scales: bool) -> onnx.ModelP
     changed = {
         name: perturbed(array, rng)
         for name, array in arrays.items()
-        if name not in parameters and is_weight(array)
+        if name not in parameters | keep and is_weight(array)
     }
     if scales:
         changed |= rescaled(made, arrays, rng)
@@ -41,6 +43,15 @@ def retrained(model: onnx.ModelProto, seed: int, *, scales: bool) -> onnx.ModelP
         if tensor.name in changed:
             tensor.CopyFrom(numpy_helper.from_array(changed[tensor.name], tensor.name))
     return made
+
+
+def has_weights(model: onnx.ModelProto, keep: frozenset[str]) -> bool:
+    """Say whether a model has numbers that `retrained` changes."""
+    parameters = {name for pair in quantization(model).values() for name in pair}
+    return any(
+        t.name not in parameters | keep and is_weight(numpy_helper.to_array(t))
+        for t in model.graph.initializer
+    )
 
 
 def is_weight(array: Array) -> bool:

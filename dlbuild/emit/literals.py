@@ -7,7 +7,7 @@ Measurements: gcc 12 and clang 14, 2026-11.
 """
 
 from dataclasses import dataclass
-from math import isinf, isnan
+from math import gcd, isinf, isnan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,23 @@ def repeated(word: str, count: int, macro: str) -> str:
         lines += [", ".join(items[at : at + per_line]) for at in range(0, times, per_line)]
         item = f"{macro}({item})"
     return "{\n" + "".join(f"    {line},\n" for line in reversed(lines)) + "}"
+
+
+def repeated_text(element: bytes, count: int, macro: str, row: str) -> tuple[str, str]:
+    """Return the definition of a macro `row`, and `count` times an element as text made of it.
+
+    A compiler takes it like `text`, whatever the count, where it would take a hundred times longer
+    for numbers. The initialiser is of an array shaped as `chunks` says; `macro` as in `repeated`.
+    """
+    columns = chunks(len(element) * count).columns
+    n_rows = len(element) // gcd(columns, len(element))  # from then on elements begin as before
+    rows = np.frombuffer(element * (n_rows * columns // len(element)), np.uint8)
+    lines = _literals(rows, columns).split("\n")
+    definition = " \\\n".join([f"#define {row}", *(f"    {line}" for line in lines)])
+    times, rest = divmod(len(element) * count, rows.size)
+    first = repeated(row, times, macro)[:-1]
+    last = f"{_literals(rows[:rest], columns)}\n" if rest else ""
+    return definition, f"{first}{last}}}"
 
 
 def repeater(macro: str) -> str:

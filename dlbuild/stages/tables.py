@@ -15,6 +15,7 @@ from dlbuild.emit.literals import (
     is_uniform,
     number,
     repeated,
+    repeated_text,
     repeater,
     text,
 )
@@ -30,6 +31,9 @@ from dlbuild.stages.sources import Context, Sources, sources, table_note
 
 UNIFORM_COUNT = 256
 """From so many elements on, a table of one value is written as that value and a count."""
+
+MOST_NUMBERS = 1 << 16
+"""Up to so many elements such a table is a list of numbers to the compiler, beyond it is text."""
 
 _ALIGN_BYTES = 16
 
@@ -138,6 +142,11 @@ def _definition(model: Sources, table: Constant, array: Array) -> str:
         word = number(array.reshape(-1)[0].item(), table.dtype)
         if not numbers.little_endian(array[(0,) * array.ndim]).tobytes().strip(b"\0"):
             filled = f"{{ {word} }}"  # C sets the rest to zero
+        elif is_union and table.count > MOST_NUMBERS:
+            element = numbers.little_endian(array.reshape(-1)[:1]).tobytes()
+            row = f"{table.symbol}_row".upper()
+            macro, filled = repeated_text(element, table.count, f"{model.face.macro}_X16", row)
+            return f"{macro}\n{head}{{ {filled} }};\n#undef {row}"
         else:
             filled = repeated(word, table.count, f"{model.face.macro}_X16")
         return f"{head}{{ .at = {filled} }};" if is_union else f"{head}{filled};"

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from dlbuild.emit.ctypes import storage
-from dlbuild.emit.literals import Array, braces, chunks, number, repeated, repeater, text
+from dlbuild.emit.literals import (
+    Array,
+    braces,
+    chunks,
+    number,
+    repeated,
+    repeated_text,
+    repeater,
+    text,
+)
 from dlbuild.run.compile import WARNINGS
 
 VALUES: dict[str, Array] = {
@@ -68,3 +77,21 @@ def test_a_repeated_number_fills_the_table(dtype: str, tmp_path: Path) -> None:
 
     expected = np.full(70_000, value).tobytes()
     assert read_back(tmp_path, ctype, definition, "t", 70_000) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int64"])
+@pytest.mark.parametrize("count", [513, 4095 * 3, 70_001, 1_048_583])
+def test_a_repeated_text_fills_the_table(dtype: str, count: int, tmp_path: Path) -> None:
+    """Also where a row ends amid an element, and where the last row is short."""
+    value, ctype = VALUES[dtype][-1], storage(dtype)
+    macro, filled = repeated_text(value.tobytes(), count, "X16", "ROW")
+    shape = chunks(count * value.nbytes)
+    definition = (
+        f"{repeater('X16')}\n{macro}\n"
+        f"static const union {{ unsigned char text[{shape.rows}][{shape.columns}];"
+        f" {ctype} at[{count}]; }} t = {{ {filled} }};\n#undef ROW"
+    )
+
+    assert len(definition) < 600_000
+    expected = np.full(count, value).tobytes()
+    assert read_back(tmp_path, ctype, definition, "t.at", count) == expected
