@@ -75,7 +75,7 @@ PIPELINE = Pipeline(
         Stage(
             "tables",
             f"{_STEPS}.tables",
-            reads=("graph", "weights", "profile"),
+            reads=("graph", "weights", "profile", "tiles"),
             makes=("weights_source", "weights_binary"),
             target=("name", "features", "memories", "registers"),
             options=_C_OPTIONS,

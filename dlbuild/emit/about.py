@@ -16,9 +16,16 @@ _VERB = {"output": "writes", "scratch": "keeps"}
 
 
 def kernel_comment(
-    instance: Instance, orders: Orders, parameters: Sequence[Parameter], nodes: Sequence[str]
+    instance: Instance,
+    orders: Orders,
+    parameters: Sequence[Parameter],
+    nodes: Sequence[str],
+    note: str = "",
 ) -> str:
-    """Return the comment above a kernel: what it computes, for which nodes, in which layout."""
+    """Return the comment above a kernel: what it computes, for which nodes, in which layout.
+
+    note: a sentence on how it does so.
+    """
 
     def wrapped(text: str, hang: str = "") -> list[str]:
         return textwrap.wrap(
@@ -32,6 +39,7 @@ def kernel_comment(
 
     lines = wrapped(f"{instance.kind}: {instance.summary}", "    ")
     lines += wrapped(f"nodes: {', '.join(quoted(node) for node in nodes)}", "    ")
+    lines += wrapped(note, "    ") if note else []
     lines.append(" *")
     shown = {p.operand for p in parameters}
     for operand in instance.operands:

@@ -89,14 +89,14 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
     by_value = frozenset(n for n in in_table if prod(operands[n].shape) == 1)
     nests = _regions(_nests(instance, operands, orders, in_table), by_value, registers)
-    names = _names(operands, nests)
+    names = c_names(operands, nests)
     bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
     words = set(re.findall(r"\w+", "\n".join(line.text for b in bodies for line in b)))
     is_used = {o: names[o] in words or not instance.nests for o in operands}
     parameters = _parameters(instance, nests, by_value, is_used)
     given = tuple(g for g in dict.fromkeys(g for n in nests for g in n.given) if g in words)
     text = environment.get_template(instance.template or DEFAULT_TEMPLATE).render(
-        signature=_signature(name, parameters, given, names, restrict),
+        signature=signature_of(name, parameters, given, names, restrict),
         nests=[[str(line) for line in body] for body in bodies],
         sizes=instance.sizes,
         of=Elements(operands, names, by_value),
@@ -155,7 +155,7 @@ def _written(instance: Instance, nests: Sequence[Lowered]) -> frozenset[str]:
     return frozenset(stored | {o.name for o in instance.operands if o.role == "output"})
 
 
-def _names(operands: Iterable[str], nests: Sequence[Lowered]) -> dict[str, str]:
+def c_names(operands: Iterable[str], nests: Sequence[Lowered]) -> dict[str, str]:
     """Return the C names of operands: no keyword, no axis, no given number."""
     taken = {name for nest in nests for name in (*nest.extent, *nest.given)}
     return {name: f"{name}_" if name in taken else _c_name(name) for name in operands}
@@ -203,22 +203,22 @@ def _body(  # noqa: PLR0913, PLR0917 - what a nest is printed with
     """Return the lines of one nest, in a block of its own if there are several."""
     depth = 1 if count == 1 else 2
     nest, rows = rows_of(nest)
-    printer = _printer(nest, operands, orders, by_value, names, rows)
+    printer = printer_of(nest, operands, orders, by_value, names, rows)
     heads = [line for found in rows for line in found.lines(printer.indices, depth)]
     if nest.blocks:
-        folding = _printer(from_starts(nest), operands, orders, by_value, names, rows)
+        folding = printer_of(from_starts(nest), operands, orders, by_value, names, rows)
         ending = replace(printer, fitter=folding.fitter.beside(printer.values))
         loops = [*heads, *blocked_lines(folding, ending, depth)]
     else:
         loops = [*heads, *printer.lines(depth)]
-    lines = [*_sizes(nest, loops, depth), *_tables(nest, {found.name for found in rows}, depth)]
+    lines = [*_sizes(nest, loops, depth), *tables_of(nest, {found.name for found in rows}, depth)]
     if lines:
         lines.append(Line(0, ""))
     lines += loops
     return lines if count == 1 else [Line(1, "{"), *lines, Line(1, "}")]
 
 
-def _printer(  # noqa: PLR0913, PLR0917 - what a nest is printed with
+def printer_of(  # noqa: PLR0913, PLR0917 - what a nest is printed with
     nest: Lowered,
     operands: Mapping[str, Operand],
     orders: Orders,
@@ -226,6 +226,7 @@ def _printer(  # noqa: PLR0913, PLR0917 - what a nest is printed with
     names: Mapping[str, str],
     rows: Sequence[Rows],
 ) -> Printer:
+    """Return what prints a nest."""
     access_dtype = {n: operands[a.operand].dtype for n, a in nest.access.items()}
     ranges = Ranges(nest.extent, access_dtype, nest.given, nest.span)
 
@@ -286,7 +287,7 @@ def _enum(items: Sequence[str], depth: int) -> Line:
     return Line(depth, f"enum {{ {', '.join(items)} }};")
 
 
-def _tables(nest: Lowered, computed: Collection[str], depth: int) -> list[Line]:
+def tables_of(nest: Lowered, computed: Collection[str], depth: int) -> list[Line]:
     """Return the tables of numbers that indices and values look up, but not those `computed`."""
     lines: list[Line] = []
     atoms = [a for a in _atoms(nest) if isinstance(a, Tabled)]
@@ -329,7 +330,7 @@ def _table(head: str, words: Sequence[str], depth: int) -> list[Line]:
     ]
 
 
-def _signature(
+def signature_of(
     name: str,
     parameters: Sequence[Parameter],
     given: Sequence[str],
@@ -337,12 +338,13 @@ def _signature(
     restrict: frozenset[str],
 ) -> str:
     """Return the head of the function, broken as clang-format breaks it."""
-    items = [_declared(p, names[p.operand], p.operand in restrict) for p in parameters]
+    items = [declared(p, names[p.operand], p.operand in restrict) for p in parameters]
     items += [f"int32_t {name}" for name in given]
     return filled(f"static void {name}(", items or ["void"], ")")
 
 
-def _declared(parameter: Parameter, name: str, is_restrict: bool) -> str:  # noqa: FBT001 - private
+def declared(parameter: Parameter, name: str, is_restrict: bool) -> str:  # noqa: FBT001 - reads well
+    """Return the declaration of a parameter."""
     if parameter.by_value:
         return f"{parameter.ctype} {name}"
     const = "const " if parameter.is_const else ""

@@ -66,7 +66,11 @@ class Block:
 
 
 def lower(
-    nest: Nest, operands: Mapping[str, Operand], orders: Orders, constants: frozenset[str]
+    nest: Nest,
+    operands: Mapping[str, Operand],
+    orders: Orders,
+    constants: frozenset[str],
+    apart: frozenset[str] = frozenset(),
 ) -> Lowered:
     """Return the nest with the fewest loops, ordered by the strides of what it writes and reads.
 
@@ -75,6 +79,7 @@ def lower(
         operands: the instance's operands by name.
         orders: as they lie in memory.
         constants: the operands that are in the weight table.
+        apart: axes that are not made one with others.
     """
     steps = live_steps(nest.steps)
     used = dict.fromkeys(n for step in steps for n in mentioned(step, nest.access))
@@ -91,7 +96,7 @@ def lower(
         count=nest.count,
     )
     proved = without_proved_guards(whole)
-    return merged(_ordered(_without_unit_axes(proved), operands, constants))
+    return merged(_ordered(_without_unit_axes(proved), operands, constants), apart)
 
 
 def mentioned(step: Loop, access: Mapping[str, Access]) -> Iterator[str]:
@@ -277,10 +282,10 @@ def is_commutative(fold: Fold, folds: Sequence[Fold]) -> bool:
             return False
 
 
-def merged(nest: Lowered) -> Lowered:
+def merged(nest: Lowered, apart: frozenset[str] = frozenset()) -> Lowered:
     """Make one loop of neighbours that every address runs through without a gap."""
     while True:
-        pair = next(_mergeable(nest), None)
+        pair = next(_mergeable(nest, apart), None)
         if pair is None:
             return nest
         outer, inner = pair
@@ -322,9 +327,9 @@ def _joint_name(outer: str, inner: str, nest: Lowered) -> str:
     return inner if name in {*taken, *variables_of(nest.steps)} else name
 
 
-def _mergeable(nest: Lowered) -> Iterator[tuple[str, str]]:
+def _mergeable(nest: Lowered, apart: frozenset[str]) -> Iterator[tuple[str, str]]:
     lists = [nest.domain, *(step.over for step in nest.steps)]
-    pinned = set(_pinned(nest))
+    pinned = {*_pinned(nest), *apart}
     flats = [place.flat for place in nest.place.values()]
     flats += [
         nest.model_place[part.access]

@@ -56,7 +56,9 @@ class Value:
 class Fact:
     """A truth about weight values that the structure may depend on (ARCHITECTURE, section 2).
 
-    kind: `all_zero` (one tensor), `equal` (two tensors).
+    kind: `all_zero` (one tensor), `equal` (two tensors), `narrow` (of one tensor: no element is
+    the least of its type, so that each has its negative), `lowest`, `highest` (a scale and its zero
+    point: a limit before they are applied is the least or greatest integer of the result).
     """
 
     kind: str

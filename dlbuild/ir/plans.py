@@ -14,6 +14,29 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
+class Scratch:
+    """Working memory of a kernel while it runs: `count` numbers of `dtype`."""
+
+    name: str
+    dtype: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Handwriting:
+    """Whether a hand-written kernel computes a node.
+
+    name: of the rule's kernel that fits. obstacle: why the nest is printed all the same, else
+    nothing. rows: axes along which it may be called for one point. scratch: what it needs then.
+    """
+
+    name: str
+    obstacle: str = ""
+    rows: tuple[str, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One node of the profile graph: a C function call that can be scheduled alone.
 
@@ -24,6 +47,7 @@ class Kernel:
     macs, flops: of one execution. bytes_*: traffic of one execution.
     cycles: predicted, from the target's cost table.
     in_place: (input, output) pairs that may share one buffer.
+    handwriting: the rule's faster kernel for it, None if there is none.
     """
 
     name: str
@@ -42,6 +66,7 @@ class Kernel:
     cycles: int
     alias: Alias | None = None
     in_place: tuple[tuple[str, str], ...] = ()
+    handwriting: Handwriting | None = None
 
     @property
     def ops(self) -> tuple[str, ...]:
@@ -274,6 +299,21 @@ class TilePlan:
 
 NO_TILES = TilePlan(())
 """The plan of a model whose tensors are all resident."""
+
+
+def handwritten_kernel(kernel: Kernel, tiles: TilePlan) -> Handwriting | None:
+    """Return the hand-written kernel that computes a node under a plan, None if the nest does.
+
+    Windows in a near memory, parts of rows and their sums are the nest's; so are rows along another
+    axis.
+    """
+    found = kernel.handwriting
+    if found is None or found.obstacle or any(t.kernel == kernel.name for t in tiles.tilings):
+        return None
+    layers = [a for strip in tiles.strips for a in strip.layers if a.kernel == kernel.name]
+    if any(layer.sums or layer.passes or layer.axis not in found.rows for layer in layers):
+        return None
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,9 +93,7 @@ def _bind_tensors(
             continue
         name = names[0] if names else ""
         binding.names[f"has_{spec.name}"] = bool(name)
-        if spec.all_zero:
-            is_zero = not name or Fact("all_zero", (name,)) in graph.facts
-            binding.names[spec.all_zero] = is_zero
+        _bind_facts(binding, spec, name)
         if not name:
             if spec.absent is None:
                 raise Unfit(f"the {word} '{spec.name}' is missing")
@@ -107,6 +105,14 @@ def _bind_tensors(
             _add_operand(binding, spec.name, spec, name, is_input=is_input)
     if len(tensors) > len(specs) and not any(spec.is_variadic for spec in specs):
         raise Unfit(f"it has {len(tensors)} {word}s, the rule {len(specs)}")
+
+
+def _bind_facts(binding: Binding, spec: TensorSpec, name: str) -> None:
+    facts = binding.graph.facts
+    if spec.all_zero:
+        binding.names[spec.all_zero] = not name or Fact("all_zero", (name,)) in facts
+    if spec.narrow:
+        binding.names[spec.narrow] = bool(name) and Fact("narrow", (name,)) in facts
 
 
 def _assigned(

@@ -16,6 +16,7 @@ from dlbuild.rulebook.rule import (
     NEST_TEMPLATE,
     SPACE,
     ConstantSpec,
+    KernelSpec,
     OpRule,
     StepSpec,
     TableSpec,
@@ -67,6 +68,8 @@ def check_steps(rule: OpRule, names: Names) -> None:
         constants = {**rule.constants, **variant.constants}
         steps = rule.steps if variant.steps is None else variant.steps
         _check_body(rule, ours, constants, steps)
+    for kernel in rule.kernels:
+        _check_kernel(rule, kernel, names, rule.constants)
 
 
 def _check_text(
@@ -148,7 +151,12 @@ def _check_bindings(rule: OpRule) -> None:
     specs = (*rule.inputs, *rule.outputs)
     shapes = {part.removesuffix("...") for spec in specs for part in spec.shape or ()}
     types = {name for spec in specs for name in spec.dtypes if name[0].isupper()}
-    once = [(name, spec.place) for spec in specs for name in (spec.value, spec.all_zero) if name]
+    once = [
+        (name, spec.place)
+        for spec in specs
+        for name in (spec.value, spec.all_zero, spec.narrow)
+        if name
+    ]
     attributes = ((a.names, a.default) for a in rule.attributes.values() if a.default is not None)
     once += [(name, place) for names, place in attributes for name in names]
     once += [(name, table.value) for name, table in rule.tables.items()]
@@ -234,7 +242,7 @@ def _check_body(
             _check_text(text, names.sizes, _SIZE_FUNCTIONS)
         if spec.at is not None:
             _check_text(spec.at, names.axes, frozenset(), is_map=True)
-        _check_text(spec.value, known | earlier | frozenset(spec.over), _VALUE_FUNCTIONS)
+        _check_constant(spec, known | earlier | frozenset(spec.over), names)
         earlier |= {name}
     known |= earlier
     if rule.chain is not None:
@@ -243,6 +251,42 @@ def _check_body(
     outputs = names.outputs
     for step in steps:
         known = _check_step(step, known, names, outputs)
+
+
+def _check_constant(spec: ConstantSpec, known: frozenset[str], names: Names) -> None:
+    """Check the reads, sums and value of one constant."""
+    for read in spec.reads.values():
+        local = names.sizes | names.axes | frozenset(spec.over) | {"SELF"}
+        _check_text(read.at, local, _SIZE_FUNCTIONS, is_map=True)
+        _check_known(read.of, names.tensors, "tensor", read.at)
+    known |= frozenset(spec.reads)
+    for axis in spec.along:
+        _check_known(axis, names.reduce, "axis under 'reduce'", spec.value)
+    for start, _ in spec.folds.values():
+        _check_text(start, known, _VALUE_FUNCTIONS)
+    known |= frozenset(spec.folds)
+    for _, each in spec.folds.values():
+        _check_text(each, known, _VALUE_FUNCTIONS)
+    _check_text(spec.value, known, _VALUE_FUNCTIONS)
+
+
+def _check_kernel(
+    rule: OpRule, kernel: KernelSpec, names: Names, constants: Mapping[str, ConstantSpec]
+) -> None:
+    """Check a hand-written kernel: what it uses, keeps and computes."""
+    ours = replace(names, sizes=names.sizes | frozenset(kernel.lets))
+    texts = [*kernel.lets.values(), *(s.count for s in kernel.scratch.values())]
+    for text in [*texts, *([kernel.when] if kernel.when is not None else [])]:
+        _check_text(text, ours.sizes, _SIZE_FUNCTIONS)
+    constants = {**constants, **kernel.constants}
+    _check_body(rule, ours, constants, ())
+    folds = frozenset(name for step in rule.steps for name in step.folds)
+    _check_text(kernel.result, ours.accesses | folds, _VALUE_FUNCTIONS)
+    for name in kernel.uses:
+        _check_known(name, names.accesses | frozenset(constants), "operand", kernel.result)
+    for axis in (*kernel.keep, *kernel.rows):
+        known = names.axes | {f"{a}{letter}" for a in rule.spatial for letter in SPACE}
+        _check_known(axis, known, "axis", kernel.result)
 
 
 def _check_step(

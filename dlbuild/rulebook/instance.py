@@ -139,12 +139,36 @@ class Made:
 
 
 @dataclass(frozen=True)
+class Handwritten:
+    """A hand-written kernel of the same nest, which may take the place of its fold.
+
+    result: the value over the fold's variables that the template computes for each point; the
+    rest of the steps is made from it. fold, access: what the template stands for, as matched.
+    uses: the operands that it reads. operands, made: constants and scratch that are its own.
+    keep, rows: see `rule.KernelSpec`.
+    """
+
+    name: str
+    template: str
+    result: Expr
+    fold: Loop
+    access: Mapping[str, Access]
+    uses: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    made: tuple[Made, ...]
+    keep: tuple[str, ...]
+    rows: tuple[str, ...]
+    sizes: Mapping[str, Size]
+
+
+@dataclass(frozen=True)
 class Instance:
     """A rule bound to an operator.
 
     sizes: every size name of the rule (shapes, attributes, lets), for templates and costs.
     nests: one for each member of a variadic tensor (`for_each`), else one; an opaque rule has none.
     ops: names of the graph operators computed (more than one after fusion), in order.
+    handwritten: a faster kernel of the nest, if the rule has one that fits.
     """
 
     rule: str
@@ -159,6 +183,7 @@ class Instance:
     nests: tuple[Nest, ...]
     made: tuple[Made, ...] = ()
     role: Literal["", "copy", "cast", "pad"] = ""
+    handwritten: Handwritten | None = None
 
     def operand(self, name: str) -> Operand:
         """Return the operand of that name."""

@@ -3,14 +3,29 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from dlbuild.ir.graph import Graph, Op
-from dlbuild.ir.plans import Kernel, Profile
+from dlbuild.ir.plans import Kernel, Profile, TilePlan, handwritten_kernel
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.derive import own_order
 from dlbuild.rulebook.fuse import fuse_epilogue, fuse_prologue
+from dlbuild.rulebook.handwritten import with_kernel, without_kernel
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.match import Wish, match
 from dlbuild.rulebook.plain import plain
+
+
+def instances_of(
+    graph: Graph, profile: Profile, book: RuleBook, wish: Wish, tiles: TilePlan
+) -> Mapping[str, Instance]:
+    """Return what each kernel of a profile is printed from, by its name."""
+    return {k.name: _printed(instance_of(k, graph, book, wish), k, tiles) for k in profile.kernels}
+
+
+def _printed(instance: Instance, kernel: Kernel, tiles: TilePlan) -> Instance:
+    """Return an instance with its hand-written kernel, or without one."""
+    is_handwritten = handwritten_kernel(kernel, tiles) is not None
+    return with_kernel(instance) if is_handwritten else without_kernel(instance)
+
 
 Matched = Callable[[str], Instance]
 """The instance of one operator by its name."""

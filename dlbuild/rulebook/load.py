@@ -41,6 +41,10 @@ class RuleBook:
         """Return the positions of the inputs of which it matters whether they are all zero."""
         return self._positions(op, "all_zero")
 
+    def narrow_inputs(self, op: Op) -> frozenset[int]:
+        """Return the positions of the inputs of which it matters whether one is the least."""
+        return self._positions(op, "narrow")
+
     def _positions(self, op: Op, key: str) -> frozenset[int]:
         return frozenset(
             position
@@ -139,6 +143,10 @@ def _joined(newer: Sequence[OpRule], older: Sequence[OpRule]) -> list[OpRule]:
             del rest[at]
             front.append(rule)
         else:
-            rest[at] = replace(rest[at], variants=(*rule.variants, *rest[at].variants))
+            rest[at] = replace(
+                rest[at],
+                variants=(*rule.variants, *rest[at].variants),
+                kernels=(*rule.kernels, *rest[at].kernels),
+            )
             check_rule(rest[at])
     return front + rest

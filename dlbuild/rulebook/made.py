@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.rulebook.access import access_of, ways_of
+from dlbuild.rulebook.access import Way, access_of, ways_of
 from dlbuild.rulebook.bind import Binding, Unfit, size
 from dlbuild.rulebook.expr import names_in, parse
 from dlbuild.rulebook.index import Index
@@ -14,8 +14,8 @@ from dlbuild.rulebook.instance import Access, Loop, Made, Nest, Operand, Store
 from dlbuild.rulebook.loops import Loops, index_list
 from dlbuild.rulebook.pack import Term, integer
 from dlbuild.rulebook.rule import ConstantSpec
-from dlbuild.rulebook.steps import named_in, value_of
-from dlbuild.rulebook.value import COMPUTE_TYPE, Expr, Position, Type, walk
+from dlbuild.rulebook.steps import folds_of, named_in, value_of
+from dlbuild.rulebook.value import COMPUTE_TYPE, Expr, Local, Position, Type, walk
 from dlbuild.rulebook.values import Scope
 
 
@@ -38,29 +38,43 @@ class Constant:
         return COMPUTE_TYPE[self.operand.dtype]
 
 
-def constants_of(binding: Binding, loops: Loops) -> Mapping[str, Constant]:
-    """Return the constants that the steps name, and those that these are made from.
+def constants_of(
+    binding: Binding, loops: Loops, uses: Sequence[str] = ()
+) -> Mapping[str, Constant]:
+    """Return the constants that the steps or `uses` name, and those that these are made from.
 
     Raises:
         Unfit: an operand that a constant is made from is not known at build time.
     """
     found: dict[str, Constant] = {}
-    needed = _needed(binding)
+    needed = _needed(binding, uses)
     for name, spec in binding.rule.constants.items():
         if name in needed:
             found[name] = _constant(binding, loops, name, spec, found)
     return found
 
 
-def _needed(binding: Binding) -> frozenset[str]:
+def kept_constants(names: Iterable[str], constants: Mapping[str, Constant]) -> list[Constant]:
+    """Return the constants of those names, and those that these are made from, in order."""
+    read = set(names)
+    kept: list[Constant] = []
+    for name, constant in reversed(tuple(constants.items())):
+        if name in read:
+            kept.insert(0, constant)
+            read.update(constant.made.nest.access)
+    return kept
+
+
+def _needed(binding: Binding, uses: Sequence[str]) -> frozenset[str]:
     rule = binding.rule
     texts = [text for step in rule.steps for text in step.stores.values()]
     texts += [text for step in rule.steps for text in step.lets.values()]
     texts += [text for step in rule.steps for fold in step.folds.values() for text in fold]
-    found = {name.id for text in texts for name in names_in(parse(text.text))}
+    found = {name.id for text in texts for name in names_in(parse(text.text))} | set(uses)
     for name, spec in reversed(tuple(rule.constants.items())):
         if name in found:
-            found.update(n.id for n in names_in(parse(spec.value.text)))
+            own = [spec.value, *(text for fold in spec.folds.values() for text in fold)]
+            found.update(n.id for text in own for n in names_in(parse(text.text)))
     return frozenset(found)
 
 
@@ -74,9 +88,15 @@ def _constant(
     dtype = _dtype(binding, spec)
     inner = _with_over(loops, spec)
     at = _axes_at(spec, inner, name)
-    value = value_of(spec.value, _scope(binding, inner, earlier), COMPUTE_TYPE[dtype])
-    accesses = dict(_accesses(binding, inner, value, earlier))
-    used = frozenset((*_axes_in(value), *(a for x in accesses.values() for a in _axes_of(x))))
+    scope = _scope(binding, inner, earlier, spec)
+    along = tuple(axis for group in spec.along for axis in inner.groups[group])
+    folds = folds_of(spec.folds, scope)
+    scope = scope.with_locals({fold.name: Local(fold.name, fold.type) for fold in folds})
+    value = value_of(spec.value, scope, COMPUTE_TYPE[dtype])
+    values = (value, *(part for fold in folds for part in (fold.start, fold.each)))
+    accesses = dict(_accesses(binding, inner, values, earlier, spec))
+    moving = {a for x in accesses.values() for a in _axes_of(x)}
+    used = frozenset({*(a for part in values for a in _axes_in(part)), *moving} - set(along))
     for axis in inner.extent:
         if axis in used and axis not in at and axis not in spec.over:
             raise Unfit(
@@ -84,20 +104,20 @@ def _constant(
                 f"list ({spec.value.where})"
             )
     kept = (*(axis for axis in at if axis in used), *spec.over)
-    if spec.over and len(kept) > 1:
-        raise Unfit(f"the table '{name}' must have one axis, not {len(kept)} ({spec.value.where})")
     shape = tuple(inner.extent[axis] for axis in kept)
     accesses[name] = Access(name, shape, tuple(Index.axis(axis) for axis in kept))
+    summed = (Loop(along, folds=folds),) if folds else ()
     nest = Nest(
         kept,
-        (),
-        {axis: inner.extent[axis] for axis in kept},
+        along,
+        {axis: inner.extent[axis] for axis in (*kept, *along)},
         accesses,
-        (Loop((), stores=(Store(name, value),)),),
+        (*summed, Loop((), stores=(Store(name, value),))),
     )
-    read = accesses[name] if not spec.over else Access(name, shape, (Index(),))
+    read = accesses[name] if not spec.over or len(kept) > 1 else Access(name, shape, (Index(),))
     operand = Operand(name, name, dtype, shape, "constant")
-    return Constant(operand, Made(name, nest), read, bool(spec.over))
+    # What has several axes only a kernel's template can read.
+    return Constant(operand, Made(name, nest), read, bool(spec.over) and len(kept) == 1)
 
 
 def _dtype(binding: Binding, spec: ConstantSpec) -> str:
@@ -124,8 +144,10 @@ def _axes_at(spec: ConstantSpec, loops: Loops, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _scope(binding: Binding, loops: Loops, earlier: Mapping[str, Constant]) -> Scope:
-    ways = ways_of(binding, loops)
+def _scope(
+    binding: Binding, loops: Loops, earlier: Mapping[str, Constant], spec: ConstantSpec
+) -> Scope:
+    ways = {**ways_of(binding, loops), **_own_ways(loops, spec)}
     reads = {key: way.operand.dtype for key, way in ways.items() if way.operand.role == "input"}
     made = {key: c.operand.dtype for key, c in earlier.items() if not c.is_table}
     return Scope(
@@ -138,14 +160,24 @@ def _scope(binding: Binding, loops: Loops, earlier: Mapping[str, Constant]) -> S
     )
 
 
+def _own_ways(loops: Loops, spec: ConstantSpec) -> Mapping[str, Way]:
+    """Return the reads that a constant states for itself."""
+    return {
+        name: Way(loops.operands[read.of], read)
+        for name, read in spec.reads.items()
+        if read.of in loops.operands
+    }
+
+
 def _accesses(
     binding: Binding,
     loops: Loops,
-    value: Expr,
+    values: Sequence[Expr],
     earlier: Mapping[str, Constant],
+    spec: ConstantSpec,
 ) -> Iterator[tuple[str, Access]]:
-    ways, graph = ways_of(binding, loops), binding.graph
-    for key in dict.fromkeys(named_in(value)):
+    ways, graph = {**ways_of(binding, loops), **_own_ways(loops, spec)}, binding.graph
+    for key in dict.fromkeys(key for value in values for key in named_in(value)):
         if key in earlier:
             yield key, earlier[key].access
             continue

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.target import Rounding
 from dlbuild.rulebook.bind import Binding, Unfit, bind, conclude, fault_in, size
-from dlbuild.rulebook.instance import Instance, Nest, Operand, Size
+from dlbuild.rulebook.handwritten import handwritten_of
+from dlbuild.rulebook.instance import Instance, Operand
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.loops import loops_of
-from dlbuild.rulebook.made import Constant, constants_of
+from dlbuild.rulebook.made import constants_of, kept_constants
 from dlbuild.rulebook.nest import nest_of
-from dlbuild.rulebook.pack import ExpressionError, Term, truth
+from dlbuild.rulebook.pack import ExpressionError, sizes_of, truth
 from dlbuild.rulebook.rule import OpRule, Variant
 
 
@@ -89,10 +90,24 @@ def _matched(rule: OpRule, op: Op, graph: Graph, wish: Wish) -> Instance:
         try:
             taken = _with_variant(bound, base, variant)
             if taken is not None:
-                return _instance(taken, variant.name)
+                return _with_kernel(_instance(taken, variant.name), taken, wish)
         except Unfit:
             continue
-    return _instance(base, "")
+    return _with_kernel(_instance(base, ""), base, wish)
+
+
+def _with_kernel(instance: Instance, binding: Binding, wish: Wish) -> Instance:
+    """Return the instance with the first hand-written kernel that fits it."""
+    for kernel in binding.rule.kernels:
+        if not wish.features.issuperset(kernel.features):
+            continue
+        try:
+            found = handwritten_of(instance, binding, kernel)
+        except Unfit:
+            continue
+        if found is not None:
+            return replace(instance, handwritten=found)
+    return instance
 
 
 def _with_variant(bound: Binding, base: Binding, variant: Variant) -> Binding | None:
@@ -126,7 +141,7 @@ def _instance(binding: Binding, variant: str) -> Instance:
     every = [loops_of(binding, member) for member in members] if rule.steps else []
     constants = constants_of(binding, every[0]) if every else {}
     nests = tuple(nest_of(binding, loops, constants) for loops in every)
-    kept = _kept(nests, constants)
+    kept = kept_constants((name for nest in nests for name in nest.access), constants)
     return Instance(
         rule=rule.name,
         variant=variant,
@@ -136,29 +151,11 @@ def _instance(binding: Binding, variant: str) -> Instance:
         template=rule.template,
         ops=(op.name,),
         operands=tuple(_operands(binding, [c.operand for c in kept])),
-        sizes={name: _size(term) for name, term in binding.names.items()},
+        sizes=sizes_of(binding.names),
         nests=nests,
         made=tuple(c.made for c in kept),
         role=rule.role,
     )
-
-
-def _kept(nests: tuple[Nest, ...], constants: Mapping[str, Constant]) -> list[Constant]:
-    """Return the constants that a nest reads, and those that these are made from."""
-    read = {name for nest in nests for name in nest.access}
-    kept: list[Constant] = []
-    for name, constant in reversed(tuple(constants.items())):
-        if name in read:
-            kept.insert(0, constant)
-            read.update(constant.made.nest.access)
-    return kept
-
-
-def _size(term: Term) -> Size:
-    if isinstance(term, tuple):
-        return tuple(_size(part) for part in term)
-    assert isinstance(term, int | float | str)
-    return term
 
 
 def _operands(binding: Binding, constants: list[Operand]) -> Iterator[Operand]:

@@ -63,7 +63,7 @@ def _bound(rule: OpRule) -> Iterator[str]:
             for prefix in ("has", "rank", "shape", "dtype"):
                 yield f"{prefix}_{name}"
         yield from (part.removesuffix("...") for part in spec.shape or () if not part.isdigit())
-        yield from (name for name in (spec.value, spec.all_zero) if name)
+        yield from (name for name in (spec.value, spec.all_zero, spec.narrow) if name)
         yield from (name for name in spec.dtypes if name[0].isupper())
     for name, attribute in rule.attributes.items():
         yield f"has_{name}"

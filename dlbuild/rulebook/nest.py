@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook.access import Way, access_of, ways_of
 from dlbuild.rulebook.bind import Binding, Unfit, size
 from dlbuild.rulebook.instance import Access, Nest
@@ -15,7 +16,7 @@ from dlbuild.rulebook.made import Constant
 from dlbuild.rulebook.pack import Term
 from dlbuild.rulebook.steps import loops_for, named_in, used_names, value_of
 from dlbuild.rulebook.tables import tables_of
-from dlbuild.rulebook.value import COMPUTE_TYPE, Expr, Read
+from dlbuild.rulebook.value import COMPUTE_TYPE, Expr, Local, Read
 from dlbuild.rulebook.values import Scope
 
 
@@ -57,6 +58,23 @@ def nest_of(binding: Binding, loops: Loops, constants: Mapping[str, Constant]) -
         steps,
         tables.numbers,
     )
+
+
+def result_of(
+    binding: Binding,
+    loops: Loops,
+    constants: Mapping[str, Constant],
+    text: Scalar,
+    nest: Nest,
+) -> Expr:
+    """Return the value that a kernel computes of the folds of a nest's first step.
+
+    Raises:
+        Unfit: it names what this operator does not have.
+    """
+    scope = _scope(binding, loops, ways_of(binding, loops), constants, {})
+    folds = nest.steps[0].folds
+    return value_of(text, scope.with_locals({f.name: Local(f.name, f.type) for f in folds}))
 
 
 def _scope(

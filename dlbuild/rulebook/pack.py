@@ -8,7 +8,7 @@ from math import ceil, floor
 from typing import TypeAlias
 
 from dlbuild.rulebook.index import Folded, Index, Loaded
-from dlbuild.rulebook.instance import Condition
+from dlbuild.rulebook.instance import Condition, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,18 @@ def integer(term: Term) -> int:
     if not isinstance(term, int):
         raise ExpressionError(f"a whole number is needed here, not {describe(term)}")
     return int(term)
+
+
+def sizes_of(names: Mapping[str, Term]) -> Mapping[str, Size]:
+    """Return names that are all bound to numbers, texts and packs of them."""
+    return {name: _size(term) for name, term in names.items()}
+
+
+def _size(term: Term) -> Size:
+    if isinstance(term, tuple):
+        return tuple(_size(part) for part in term)
+    assert isinstance(term, int | float | str)
+    return term
 
 
 def index(term: Term) -> Index:

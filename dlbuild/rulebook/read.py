@@ -11,12 +11,12 @@ from dlbuild.base.spelling import suggestion
 from dlbuild.base.yamlsrc import Items, Node, Scalar, Table, flag, items, table, word
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.limits import DTYPE_SETS
+from dlbuild.rulebook.read_kernels import kernels
+from dlbuild.rulebook.read_parts import constants, expressions, fold, maps, optional, word_of
 from dlbuild.rulebook.rule import (
     NEST_TEMPLATE,
     AttributeSpec,
     Axis,
-    ConstantSpec,
-    MapSpec,
     OpRule,
     Requirement,
     RunTimeSize,
@@ -43,17 +43,17 @@ KEYS = (
         "steps",
         "chain",
     ),
-    *("layout", "role", "template", "variants"),
+    *("layout", "role", "template", "variants", "kernels"),
 )
 """The keys of a rule in the order in which rules/ keeps them."""
 
-_LATER = ("tile", "cost", "scratch", "epilogue", "cycles", "includes", "names")
+_LATER = ("tile", "cost", "epilogue", "cycles", "includes", "names")
 _VARIANT_KEYS = (
     *("name", "when", "target", "rounding"),
     *("let", "constants", "steps", "layout", "template"),
 )
-_EXTENSION_KEYS = ("op", "domain_name", "extends", "variants")
-_TENSOR_KEYS = ("shape", "dtype", "absent", "value", "all_zero")
+_EXTENSION_KEYS = ("op", "domain_name", "extends", "variants", "kernels")
+_TENSOR_KEYS = ("shape", "dtype", "absent", "value", "all_zero", "narrow")
 _STEP_WORDS = ("over", "when", "let", "fold")
 _SINCE = re.compile(r"(\d+)(\.\.(\d+)?)?")
 _SIZE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
@@ -65,42 +65,43 @@ def read_rule(document: Table, file: str, folder: int, number: int) -> OpRule:
     if "extends" in document:
         document.check_keys(_EXTENSION_KEYS, "a rule that extends another")
     get = document.get
-    extends = _word(get("extends"))
+    extends = word_of(get("extends"))
     for key in () if extends else ("summary", "outputs"):
         document.require(key, "a rule")
     return OpRule(
         kind=word(document.require("op", "a rule"), "op"),
-        domain=_word(get("domain_name")),
+        domain=word_of(get("domain_name")),
         since=_since(get("since")),
         file=file,
         folder=folder,
         number=number,
-        replaces=_word(get("replaces")),
+        replaces=word_of(get("replaces")),
         extends=extends,
-        summary=_word(get("summary")),
-        source=_word(get("source")),
+        summary=word_of(get("summary")),
+        source=word_of(get("source")),
         inputs=_tensors(get("inputs"), "inputs"),
         outputs=_tensors(get("outputs"), "outputs"),
         attributes=_attributes(get("attributes")),
-        lets=_expressions(get("let"), "let"),
+        lets=expressions(get("let"), "let"),
         requires=_requires(get("require")),
         domain_axes=_axes(document, "domain"),
         reduce_axes=_axes(document, "reduce"),
         spatial=words(get("spatial"), "spatial"),
-        views=_expressions(get("view"), "view"),
-        reads=_maps(get("read"), "read"),
-        writes=_maps(get("write"), "write"),
-        outside=_expressions(get("outside"), "outside"),
+        views=expressions(get("view"), "view"),
+        reads=maps(get("read"), "read"),
+        writes=maps(get("write"), "write"),
+        outside=expressions(get("outside"), "outside"),
         run_time=_run_time(get("run_time_size")),
-        for_each=_word(get("for_each")),
+        for_each=word_of(get("for_each")),
         tables=_tables(get("tables")),
-        constants=_constants(get("constants")),
+        constants=constants(get("constants")),
         steps=_steps(get("steps")) or (),
-        chain=_optional(get("chain"), "chain"),
+        chain=optional(get("chain"), "chain"),
         layout=_layout(get("layout")),
         role=_role(get("role")),
         template=_template(get("template")) or NEST_TEMPLATE,
         variants=_variants(get("variants")),
+        kernels=kernels(get("kernels")),
         text=document,
     )
 
@@ -111,7 +112,7 @@ def read_like(rule: OpRule, document: Table, number: int) -> OpRule:
         rule,
         kind=word(document.require("op", "a rule"), "op"),
         number=number,
-        summary=_word(document.get("summary")),
+        summary=word_of(document.get("summary")),
         steps=_steps(document.get("steps")) or (),
         variants=_variants(document.get("variants")),
         text=document,
@@ -123,20 +124,6 @@ def _check_keys(node: Table, known: tuple[str, ...], owner: str) -> None:
         if key in node:
             raise node.keys[key].error(f"the key '{key}' is not supported yet")
     node.check_keys(known, owner)
-
-
-def _word(node: Node | None) -> str:
-    return "" if node is None else word(node, "this").strip()
-
-
-def _optional(node: Node | None, owner: str) -> Scalar | None:
-    return None if node is None else expression(node, owner)
-
-
-def _expressions(node: Node | None, owner: str) -> Mapping[str, Scalar]:
-    return {
-        key: expression(value, f"{owner} of '{key}'") for key, value in entries(node, owner).items()
-    }
 
 
 def _since(node: Node | None) -> tuple[int, int | None]:
@@ -156,7 +143,7 @@ def _tensors(node: Node | None, owner: str) -> tuple[TensorSpec, ...]:
 def _tensor(key: str, node: Node) -> TensorSpec:
     name, is_variadic = key.removesuffix("*"), key.endswith("*")
     if isinstance(node, Items):
-        return TensorSpec(name, words(node, key), (), None, "", "", is_variadic, node)
+        return TensorSpec(name, words(node, key), (), None, "", "", "", is_variadic, node)
     spec = table(node, f"the tensor '{key}'")
     spec.check_keys(_TENSOR_KEYS, f"the tensor '{key}'")
     shape = None if spec.get("shape") is None else words(spec["shape"], "shape")
@@ -166,16 +153,17 @@ def _tensor(key: str, node: Node) -> TensorSpec:
         name,
         shape,
         _dtypes(spec.get("dtype")),
-        _optional(spec.get("absent"), "absent"),
+        optional(spec.get("absent"), "absent"),
         _size_name(spec.get("value")),
         _size_name(spec.get("all_zero")),
+        _size_name(spec.get("narrow")),
         is_variadic,
         node,
     )
 
 
 def _size_name(node: Node | None) -> str:
-    name = _word(node)
+    name = word_of(node)
     if node is not None and not _SIZE_NAME.fullmatch(name):
         raise node.error(f"'{name}' names a size, so it must begin with an upper case letter")
     return name
@@ -232,25 +220,12 @@ def _requires(node: Node | None) -> tuple[Requirement, ...]:
 
 def _axes(document: Table, owner: str) -> tuple[Axis, ...]:
     spatial = words(document.get("spatial"), "spatial")
-    axes = _expressions(document.get(owner), owner)
+    axes = expressions(document.get(owner), owner)
     stems = {name: name.removesuffix("...") for name in axes}
     return tuple(
         Axis(stems[name], name.endswith("..."), extent, stems[name] in spatial)
         for name, extent in axes.items()
     )
-
-
-def _maps(node: Node | None, owner: str) -> Mapping[str, MapSpec]:
-    return {key: _map(key, value, owner) for key, value in entries(node, owner).items()}
-
-
-def _map(key: str, node: Node, owner: str) -> MapSpec:
-    if isinstance(node, Scalar):
-        return MapSpec(key, node)
-    spec = table(node, f"{owner} of '{key}'")
-    spec.check_keys(("of", "at"), f"{owner} of '{key}'")
-    of = word(spec.require("of", f"{owner} of '{key}'"), "of")
-    return MapSpec(of, expression(spec.require("at", f"{owner} of '{key}'"), "at"))
 
 
 def _tables(node: Node | None) -> Mapping[str, TableSpec]:
@@ -269,25 +244,9 @@ def _table(key: str, node: Node) -> TableSpec:
     return TableSpec(
         pairs[0],
         pairs[1],
-        _expressions(spec.get("let"), "let"),
+        expressions(spec.get("let"), "let"),
         value,
         index is not None and flag(index, "index"),
-    )
-
-
-def _constants(node: Node | None) -> Mapping[str, ConstantSpec]:
-    return {key: _constant(key, value) for key, value in entries(node, "constants").items()}
-
-
-def _constant(key: str, node: Node) -> ConstantSpec:
-    owner = f"the constant '{key}'"
-    spec = table(node, owner)
-    spec.check_keys(("at", "over", "dtype", "value"), owner)
-    return ConstantSpec(
-        _optional(spec.get("at"), "at"),
-        _expressions(spec.get("over"), "over"),
-        expression(spec.require("dtype", owner), "dtype"),
-        expression(spec.require("value", owner), "value"),
     )
 
 
@@ -302,8 +261,8 @@ def _step(node: Node) -> StepSpec:
     return StepSpec(
         over=tuple(name.removesuffix("...") for name in words(spec.get("over"), "over")),
         when=tuple(expression(item, "when") for item in conditions),
-        lets=_expressions(spec.get("let"), "let"),
-        folds={key: _fold(key, value) for key, value in entries(spec.get("fold"), "fold").items()},
+        lets=expressions(spec.get("let"), "let"),
+        folds={key: fold(key, value) for key, value in entries(spec.get("fold"), "fold").items()},
         stores={
             key: expression(value, f"the value of '{key}'")
             for key, value in spec.values.items()
@@ -313,21 +272,12 @@ def _step(node: Node) -> StepSpec:
     )
 
 
-def _fold(key: str, node: Node) -> tuple[Scalar, Scalar]:
-    parts = tuple(node) if isinstance(node, Items) else ()
-    match parts:
-        case (Scalar() as start, Scalar() as each):
-            return start, each
-        case _:
-            raise node.error(f"the fold '{key}' must be [start, each]")
-
-
 def _layout(node: Node | None) -> Mapping[str, tuple[str, ...]]:
     return {key: words(value, "an order") for key, value in entries(node, "layout").items()}
 
 
 def _role(node: Node | None) -> Literal["", "copy", "cast", "pad"]:
-    match _word(node):
+    match word_of(node):
         case "" | "copy" | "cast" | "pad" as role:
             return role
         case other:
@@ -342,7 +292,7 @@ def _run_time(node: Node | None) -> Mapping[str, RunTimeSize]:
         spec = table(value, owner)
         spec.check_keys(("most", "axis"), owner)
         most = expression(spec.require("most", owner), owner)
-        found[name] = RunTimeSize(most, _optional(spec.get("axis"), owner))
+        found[name] = RunTimeSize(most, optional(spec.get("axis"), owner))
     return found
 
 
@@ -367,11 +317,11 @@ def _variant(node: Node) -> Variant:
     _check_keys(spec, _VARIANT_KEYS, "a variant")
     return Variant(
         name=word(spec.require("name", "a variant"), "name"),
-        when=_optional(spec.get("when"), "when"),
+        when=optional(spec.get("when"), "when"),
         rounding=_rounding(spec.get("rounding")),
         features=words(spec.get("target"), "target"),
-        lets=_expressions(spec.get("let"), "let"),
-        constants=_constants(spec.get("constants")),
+        lets=expressions(spec.get("let"), "let"),
+        constants=constants(spec.get("constants")),
         steps=_steps(spec.get("steps")),
         layout=_layout(spec.get("layout")),
         template=_template(spec.get("template")),
@@ -379,7 +329,7 @@ def _variant(node: Node) -> Variant:
 
 
 def _rounding(node: Node | None) -> Literal["", "exact", "fixed"]:
-    match _word(node):
+    match word_of(node):
         case "" | "exact" | "fixed" as rounding:
             return rounding
         case other:

@@ -25,7 +25,7 @@ class TensorSpec:
     shape: names, numbers, at most one pack `X...`; None = any.
     dtypes: element types, sets of them, or one variable; empty = any.
     absent: its value when it is not there; None = it must be there.
-    value, all_zero: the names that its content or that fact is bound to, or empty.
+    value, all_zero, narrow: the names that its content or that fact is bound to, or empty.
     """
 
     name: str
@@ -34,6 +34,7 @@ class TensorSpec:
     absent: Scalar | None
     value: str
     all_zero: str
+    narrow: str
     is_variadic: bool
     place: Node
 
@@ -106,10 +107,16 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConstantSpec:
-    """Numbers that the build computes from constant operands."""
+    """Numbers that the build computes from constant operands.
+
+    reads: accesses of its own. along, folds: sums over axes of the reduction, for `value`.
+    """
 
     at: Scalar | None
     over: Mapping[str, Scalar]
+    reads: Mapping[str, MapSpec]
+    along: tuple[str, ...]
+    folds: Mapping[str, tuple[Scalar, Scalar]]
     dtype: Scalar
     value: Scalar
 
@@ -124,6 +131,36 @@ class StepSpec:
     folds: Mapping[str, tuple[Scalar, Scalar]]
     stores: Mapping[str, Scalar]
     place: Node
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchSpec:
+    """Working memory of a hand-written kernel: `count` numbers of `dtype`."""
+
+    dtype: str
+    count: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSpec:
+    """A hand-written kernel of the same nest: it computes `result`, the steps behind it follow.
+
+    uses: the operands that its template reads in place of those of the fold.
+    keep: axes of the domain that it counts itself; it sees all others as one.
+    rows: axes along which it can be called for one point.
+    """
+
+    name: str
+    when: Scalar | None
+    features: tuple[str, ...]
+    lets: Mapping[str, Scalar]
+    constants: Mapping[str, ConstantSpec]
+    uses: tuple[str, ...]
+    scratch: Mapping[str, ScratchSpec]
+    keep: tuple[str, ...]
+    rows: tuple[str, ...]
+    result: Scalar
+    template: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +224,7 @@ class OpRule:
     role: Literal["", "copy", "cast", "pad"]
     template: str
     variants: tuple[Variant, ...]
+    kernels: tuple[KernelSpec, ...]
     text: Table
 
     @property

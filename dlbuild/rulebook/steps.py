@@ -17,6 +17,9 @@ from dlbuild.rulebook.rule import StepSpec
 from dlbuild.rulebook.value import COMPUTE_TYPE, Expr, Local, Type, walk
 from dlbuild.rulebook.values import Scope, typed, typed_value
 
+Folds = Mapping[str, tuple[Scalar, Scalar]]
+"""Start and update of each fold variable, as a rule states them."""
+
 _NEVER = Condition("==", Index(), Index((), 1))
 
 
@@ -57,7 +60,7 @@ def _loop(
         value = value_of(text, scope)
         lets.append(Let(name, value, value.type))
         scope = scope.with_locals({name: Local(name, value.type)})
-    folds = _folds(spec, scope)
+    folds = folds_of(spec.folds, scope)
     scope = scope.with_locals({fold.name: Local(fold.name, fold.type) for fold in folds})
     stores = tuple(
         Store(
@@ -103,8 +106,9 @@ def _is_proved(condition: Condition, loops: Loops) -> bool:
             return low > 0 or high < 0
 
 
-def _folds(spec: StepSpec, scope: Scope) -> tuple[Fold, ...]:
-    types = _fold_types(spec, scope)
+def folds_of(specs: Folds, scope: Scope) -> tuple[Fold, ...]:
+    """Return typed folds; each may name all of them. specs: start and update by name."""
+    types = _fold_types(specs, scope)
     inside = scope.with_locals({name: Local(name, type_) for name, type_ in types.items()})
     return tuple(
         Fold(
@@ -113,18 +117,18 @@ def _folds(spec: StepSpec, scope: Scope) -> tuple[Fold, ...]:
             value_of(each, inside, types[name]),
             types[name],
         )
-        for name, (start, each) in spec.folds.items()
+        for name, (start, each) in specs.items()
     )
 
 
-def _fold_types(spec: StepSpec, scope: Scope) -> Mapping[str, Type]:
+def _fold_types(specs: Folds, scope: Scope) -> Mapping[str, Type]:
     """Return the least types that hold each fold variable's start and update.
 
     A number of no type of its own starts as the narrowest; the updates widen it until none does.
     """
     types: dict[str, Type] = {}
     literals: dict[str, Type] = {}
-    for name, (start, _) in spec.folds.items():
+    for name, (start, _) in specs.items():
         try:
             value = typed(parse(start.text), scope)
         except ExpressionError as error:
@@ -138,7 +142,7 @@ def _fold_types(spec: StepSpec, scope: Scope) -> Mapping[str, Type]:
         inside = scope.with_locals({name: Local(name, type_) for name, type_ in types.items()})
         wider = {
             name: join(types[name], value_of(each, inside).type)
-            for name, (_, each) in spec.folds.items()
+            for name, (_, each) in specs.items()
         }
         if wider == types:
             break

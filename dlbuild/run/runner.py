@@ -47,7 +47,15 @@ class Built:
     @cached_property
     def model(self) -> Sources:
         """What its C files share."""
-        return sources(self.graph, self.profile, self.book, self.target, self.options, self.name)
+        return sources(
+            self.graph,
+            self.profile,
+            self.book,
+            self.target,
+            self.options,
+            self.name,
+            self.tiles,
+        )
 
     def ports(self, *, is_honest: bool) -> tuple[Path, ...]:
         """Return the C files of the port that its kernels need: one that tests, or one that copies.

@@ -13,6 +13,7 @@ from dlbuild.ir.plans import Buffer, Kernel, Profile, Schedule, Step, TilePlan
 from dlbuild.ir.target import Options, Target
 from dlbuild.stages.audit_near import near_faults
 from dlbuild.stages.audit_rows import replay_rows
+from dlbuild.stages.audit_scratch import needed_scratch, scratch_faults
 from dlbuild.stages.audit_strips import ring_bytes, strip_faults
 from dlbuild.stages.contents import Contents
 
@@ -36,7 +37,7 @@ def audit(  # noqa: PLR0913, PLR0917 - one argument for each stage that came bef
     """
     plan = _Plan(graph, profile, tiles, schedule, target, options)
     replay = _replay_of_rows if tiles.strips else _replay
-    checks = (_steps, _strips, _buffers, _interface, _memories, _near, _lifetimes, _overlaps)
+    checks = (_steps, _strips, _buffers, _interface, _memories, _working, _lifetimes, _overlaps)
     for check in (*checks, replay):
         for fault in check(plan):
             raise AuditError(fault)
@@ -129,6 +130,7 @@ def _buffers(plan: _Plan) -> Iterator[str]:
     names = [buffer.tensor for buffer in buffers]
     written = [name for kernel in plan.profile.kernels for name in kernel.writes]
     sums = {s.name: s.count * DTYPES[s.dtype].bits // 8 for s in plan.tiles.sums}
+    sums |= needed_scratch(plan.profile, plan.tiles)
     for name in (*plan.graph.inputs, *written, *sums):
         if names.count(name) != 1:
             yield f"{name} has {names.count(name)} buffers"
@@ -219,8 +221,9 @@ def _memories(plan: _Plan) -> Iterator[str]:
             yield f"{use.memory} holds {use.height_bytes + stack} B, more than its budget"
 
 
-def _near(plan: _Plan) -> Iterator[str]:
-    return near_faults(plan.tiles, plan.schedule, plan.target)
+def _working(plan: _Plan) -> Iterator[str]:
+    yield from near_faults(plan.tiles, plan.schedule, plan.target)
+    yield from scratch_faults(plan.profile, plan.tiles, plan.schedule)
 
 
 def _lifetimes(plan: _Plan) -> Iterator[str]:

@@ -4,7 +4,7 @@ Structure only: the header of the tables is made from this, their numbers never 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
@@ -17,6 +17,7 @@ from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.derive import step_values, used_by
+from dlbuild.rulebook.handwritten import rest_of
 from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.rulebook.value import Offset, Read, walk
@@ -121,6 +122,11 @@ def constants(
 
 def read_operands(instance: Instance) -> tuple[Operand, ...]:
     """Return the operands that the kernel takes, in operand order; of an opaque rule all."""
+    if instance.handwritten is not None:
+        (nest,) = instance.nests
+        rest = replace(instance, nests=(rest_of(nest, instance.handwritten),), handwritten=None)
+        used = {o.name for o in read_operands(rest)} | set(instance.handwritten.uses)
+        return tuple(o for o in instance.operands if o.name in used)
     used = {operand.name for operand in used_by(instance)}
     used.update(name for nest in instance.nests for name in _read_outside(nest))
     return tuple(o for o in instance.operands if o.name in used)

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from dlbuild.base.digest import digest
 from dlbuild.emit.environment import environment
+from dlbuild.emit.handwritten import render
 from dlbuild.emit.helpers import helper_text
-from dlbuild.emit.kernel import render_kernel
 from dlbuild.ir.costs import Costs, KernelCost, Measurements
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Kernel, Profile
+from dlbuild.ir.plans import NO_TILES, Kernel, Profile
 from dlbuild.ir.target import Options, Target
-from dlbuild.rulebook.kernels import instance_of, orders_of, wish_of
+from dlbuild.rulebook.kernels import instances_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 
 PREDICTED = "cycles"
@@ -82,12 +82,12 @@ def signatures(  # noqa: PLR0913 - keywords; what a kernel's time depends on
         made_by: what else decides the time: the compiler's identity, its flags, the runner.
     """
     printer = environment([folder / "templates" for folder in book.folders])
-    wish = wish_of(target, options)
+    instances = instances_of(graph, profile, book, wish_of(target, options), NO_TILES)
     constants = frozenset(graph.constants)
     found = {}
     for kernel in profile.kernels:
-        instance = instance_of(kernel, graph, book, wish)
-        made = render_kernel(
+        instance = instances[kernel.name]
+        made = render(
             instance,
             "kernel",
             orders_of(kernel, instance, profile),

@@ -4,11 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment, render_kernel
-from dlbuild.ir.plans import NO_TILES, Schedule, Step, TilePlan
+from dlbuild.emit.handwritten import render
+from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
+from dlbuild.ir.plans import NO_TILES, Kernel, Schedule, Step, TilePlan, handwritten_kernel
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places
+from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sources import Sources
 from dlbuild.stages.spaces import space_of
 from dlbuild.stages.tile_text import tile_texts
@@ -36,8 +38,10 @@ class Functions:
     calls: Mapping[int, Call]
 
 
-_TILE_NAMES = r"(_(?:tiles|task|task_t|finish|bring_\w+|send_\w+))?"
-"""What the functions of a kernel that runs through a near memory are called, behind its name."""
+OWN_NAMES = r"(_(?:tiles|task|task_t|finish|bring_\w+|send_\w+|result|window))?"
+"""What the functions of a kernel are called behind its name: of one that runs through a near
+memory, and of one that is hand-written.
+"""
 
 
 def functions(
@@ -59,29 +63,39 @@ def functions(
         text = made[-1]
         # The name, and how far it moves the lines under it, is all that may differ.
         whole = " ".join(word for part in made for word in part.text.split())
-        key = re.sub(rf"\b{name}{_TILE_NAMES}\b", r"\1", whole)
+        key = re.sub(rf"\b{name}{OWN_NAMES}\b", r"\1", whole)
         texts.setdefault(key, made)
         alike = users.setdefault(key, [])
         alike.append(step.kernel)
-        arguments = tuple(_argument(model, places, step.kernel, p) for p in text.parameters)
+        arguments = tuple(_argument(model, places, step.kernel, p, tiles) for p in text.parameters)
         function = model.face.kernels[alike[0]] + ("_tiles" if len(made) > 1 else "")
         calls[step.number] = Call(step, function, arguments)
-    shared = [
-        text
-        for key, alike in users.items()
-        for text in (
-            (_commented(model, texts[key][0], alike),) if len(texts[key]) == 1 else texts[key]
-        )
-    ]
+    shared: list[KernelText] = []
+    for key, alike in users.items():
+        made = texts[key]
+        shared += [_commented(model, made[0], alike, tiles)] if len(made) == 1 else made
     return Functions(tuple(shared), calls)
 
 
-def _commented(model: Sources, text: KernelText, alike: Sequence[str]) -> KernelText:
+def _commented(
+    model: Sources, text: KernelText, alike: Sequence[str], tiles: TilePlan
+) -> KernelText:
     """Return a function with a comment that names the nodes of all its kernels."""
     kernel, instance = model.profile.kernel[alike[0]], model.instances[alike[0]]
     anchors = list(dict.fromkeys(model.profile.kernel[name].anchor for name in alike))
     orders = orders_of(kernel, instance, model.profile)
-    return replace(text, comment=kernel_comment(instance, orders, text.parameters, anchors))
+    note = handwriting_note(kernel, tiles)
+    return replace(text, comment=kernel_comment(instance, orders, text.parameters, anchors, note))
+
+
+def handwriting_note(kernel: Kernel, tiles: TilePlan) -> str:
+    """Return whether the kernel that the rule has for a node computes it, nothing without one."""
+    found = kernel.handwriting
+    if found is None:
+        return ""
+    if handwritten_kernel(kernel, tiles) is not None:
+        return f"hand-written: {found.name}"
+    return f"as a nest, not by {found.name}: {found.obstacle or 'its plan needs sums or windows'}"
 
 
 def united(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -111,7 +125,7 @@ def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tupl
             registers=model.registers,
         )
     return (
-        render_kernel(
+        render(
             instance,
             name,
             orders,
@@ -142,11 +156,16 @@ def restricted(model: Sources, places: Places, instance: Instance) -> frozenset[
     return frozenset(o.name for o in instance.operands if o.name not in shared)
 
 
-def _argument(model: Sources, places: Places, kernel: str, parameter: Parameter) -> str:
+def _argument(
+    model: Sources, places: Places, kernel: str, parameter: Parameter, tiles: TilePlan
+) -> str:
     table = argument_of_table(model, kernel, parameter)
     if table is not None:
         return table
-    tensor = model.instances[kernel].operand(parameter.operand).tensor
+    operand = model.instances[kernel].operand(parameter.operand)
+    if operand.role == "scratch":
+        return places.pointer(scratch_name(kernel, tiles))
+    tensor = operand.tensor
     return places.element(tensor) if parameter.by_value else places.pointer(tensor)
 
 

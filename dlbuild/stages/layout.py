@@ -173,7 +173,9 @@ class _Choice:
         used = used_by(instance)
         written = next((o for o in used if o.role == "output"), None)
         for operand in used:
-            if operand.tensor not in self._constants or operand.tensor in self._order:
+            if operand.role != "input" or operand.tensor in self._order:
+                continue  # a constant that the build makes may have the name of the model's
+            if operand.tensor not in self._constants:
                 continue
             order = operand.order
             if not order and written is not None and len(written.shape) == len(operand.shape):

@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
+from dlbuild.emit.handwritten import is_one_run
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Alias, Kernel, Layout, Profile
+from dlbuild.ir.plans import Alias, Handwriting, Kernel, Layout, Profile, Scratch
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.cost import Cost, cost
 from dlbuild.rulebook.derive import Orders, in_place, own_order, used_by, view_of
+from dlbuild.rulebook.handwritten import obstacle, with_kernel
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import matched_in, wish_of
 from dlbuild.rulebook.load import RuleBook
@@ -34,7 +37,26 @@ def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> P
         _kernel(group, number, graph, order_of, target)
         for number, group in enumerate(groups, start=1)
     )
+    if options.input == "external":
+        kernels = _without_handwriting_of(frozenset(graph.inputs), kernels)
     return Profile(kernels, _touched(chosen, kernels))
+
+
+def _without_handwriting_of(
+    fetched: frozenset[str], kernels: tuple[Kernel, ...]
+) -> tuple[Kernel, ...]:
+    """Return the kernels; those that read rows as they are fetched are printed as nests."""
+    found: list[Kernel] = []
+    for kernel in kernels:
+        made = kernel
+        if fetched & set(kernel.reads):
+            if kernel.alias is not None:
+                fetched |= set(kernel.writes)
+            if kernel.handwriting is not None:
+                reason = "the rows of its input are fetched"
+                made = replace(kernel, handwriting=Handwriting(kernel.handwriting.name, reason))
+        found.append(made)
+    return tuple(found)
 
 
 def _touched(chosen: tuple[Layout, ...], kernels: tuple[Kernel, ...]) -> tuple[Layout, ...]:
@@ -75,8 +97,25 @@ def _kernel(
         bytes_written=work.bytes_written,
         cycles=predicted_cycles(work, target),
         alias=_alias(instance, orders, reads),
+        handwriting=_handwriting(instance, orders, constants),
         in_place=tuple(pair for pair in in_place(instance, orders) if pair[0] in reads),
     )
+
+
+def _handwriting(
+    instance: Instance, orders: Orders, constants: frozenset[str]
+) -> Handwriting | None:
+    """Return whether the rule's hand-written kernel computes an instance, None if it has none."""
+    kernel = instance.handwritten
+    if kernel is None:
+        return None
+    found = obstacle(instance, orders)
+    if not found and not is_one_run(with_kernel(instance), orders, constants):
+        found = "what follows does not go point by point through memory"
+    scratch = tuple(
+        Scratch(o.name, o.dtype, o.shape[0]) for o in kernel.operands if o.role == "scratch"
+    )
+    return Handwriting(kernel.name, found, kernel.rows, () if found else scratch)
 
 
 def _alias(instance: Instance, orders: Orders, reads: tuple[str, ...]) -> Alias | None:

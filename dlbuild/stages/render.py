@@ -80,7 +80,7 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         UserError: an element type has no C yet, or a static arena should share its memory.
     """
     _check_share(target, options, name)
-    model = sources(graph, profile, book, target, options, name)
+    model = sources(graph, profile, book, target, options, name, tiles)
     room = _room(model, tiles, schedule)
     if options.arena == "caller" and not room.members:
         # C has no empty union, and the signature is to stay the same.

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dlbuild.emit.comments import filled
-from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment, render_kernel
+from dlbuild.emit.handwritten import render
+from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
 from dlbuild.ir.plans import Layer, Ring, RowRead, TilePlan
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
@@ -21,7 +22,13 @@ from dlbuild.rulebook.rows import (
 from dlbuild.stages.arena import Places
 from dlbuild.stages.conditions import affine
 from dlbuild.stages.declaration import fetched_names
-from dlbuild.stages.functions import argument_of_table, restricted
+from dlbuild.stages.functions import (
+    OWN_NAMES,
+    argument_of_table,
+    handwriting_note,
+    restricted,
+)
+from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sources import Sources
 
 MARGIN = "    "
@@ -40,6 +47,7 @@ class RowKernels:
     def __init__(self, model: Sources, tiles: TilePlan, places: Places) -> None:
         self._model = model
         self._places = places
+        self._tiles = tiles
         self._rings = {ring.tensor: ring for strip in tiles.strips for ring in strip.rings}
         self._streamed = {
             name: strip.streamed
@@ -141,13 +149,15 @@ class RowKernels:
         anchors = [self._model.profile.kernel[name].anchor for name, _ in users]
         orders = self._orders(kernel, instance)
         nodes = list(dict.fromkeys(anchors))
-        return replace(text, comment=kernel_comment(instance, orders, text.parameters, nodes))
+        note = handwriting_note(self._model.profile.kernel[kernel], self._tiles)
+        comment = kernel_comment(instance, orders, text.parameters, nodes, note)
+        return replace(text, comment=comment)
 
     def _orders(self, kernel: str, instance: Instance) -> Mapping[str, tuple[int, ...]]:
         return orders_of(self._model.profile.kernel[kernel], instance, self._model.profile)
 
     def _function(self, kernel: str, instance: Instance, name: str) -> tuple[str, KernelText]:
-        text = render_kernel(
+        text = render(
             instance,
             name,
             self._orders(kernel, instance),
@@ -156,7 +166,7 @@ class RowKernels:
             environment=self._model.environment,
             registers=self._model.registers,
         )
-        key = re.sub(rf"\b{name}\b", "", " ".join(text.text.split()))
+        key = re.sub(rf"\b{name}{OWN_NAMES}\b", r"\1", " ".join(text.text.split()))
         self._texts.setdefault(key, text)
         users = self._users.setdefault(key, [])
         users.append((kernel, instance))
@@ -177,8 +187,8 @@ class RowKernels:
             return table
         operand = instance.operand(parameter.operand)
         if operand.role == "scratch":
-            name = next(n for n in layer.sums if n.endswith(f" {operand.name}"))
-            return self._places.pointer(name)
+            sums = [n for n in layer.sums if n.endswith(f" {operand.name}")]
+            return self._places.pointer(sums[0] if sums else scratch_name(kernel, self._tiles))
         if operand.tensor in self._fetched:
             return self._fetch(layer, pointer, counter)
         if pointer is None:

@@ -16,6 +16,7 @@ from dlbuild.stages.order import least_peak_order
 from dlbuild.stages.overlap import place_overlapping
 from dlbuild.stages.peak import Part
 from dlbuild.stages.problem import Bytes, Live, Problem, Step, aligned, live_at
+from dlbuild.stages.scratch import scratch_buffers
 from dlbuild.stages.sharing import CALLER, Block, Sharing, share
 from dlbuild.stages.together import Together
 
@@ -88,6 +89,7 @@ def _in_order(
     )
     blocks = [together.ringed(_buffers(graph, block, lives, memory)) for block in sharing.blocks]
     blocks += [(buffer,) for buffer in together.sums(memory)]
+    blocks += [(buffer,) for buffer in scratch_buffers(profile, tiles, memory)]
     resident = [buffers for buffers in blocks if buffers[0].memory != CALLER]
     resident_lives = tuple(_life(b, _kept(graph, options)) for b in resident)
     problem = Problem(resident_lives, together.apart(resident))

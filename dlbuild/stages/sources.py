@@ -8,10 +8,10 @@ from dlbuild.emit.comments import block, extents, quoted
 from dlbuild.emit.ctypes import is_encoded, is_packed, storage
 from dlbuild.emit.environment import Environment, environment
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.plans import NO_TILES, Profile, TilePlan
 from dlbuild.ir.target import Options, Registers, Target
 from dlbuild.rulebook.instance import Instance
-from dlbuild.rulebook.kernels import instance_of, wish_of
+from dlbuild.rulebook.kernels import instances_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.constants import Constant, Constants, constants, structure_digest
 from dlbuild.stages.interface import Interface, interface
@@ -89,10 +89,10 @@ def sources(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     target: Target,
     options: Options,
     name: str,
+    tiles: TilePlan = NO_TILES,
 ) -> Sources:
     """Return what the files of the model `name` share."""
-    wish = wish_of(target, options)
-    instances = {k.name: instance_of(k, graph, book, wish) for k in profile.kernels}
+    instances = instances_of(graph, profile, book, wish_of(target, options), tiles)
     face = interface(graph, profile, name)
     tables = constants(graph, profile, instances, face, options)
     return Sources(

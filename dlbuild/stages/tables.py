@@ -21,7 +21,7 @@ from dlbuild.emit.literals import (
 )
 from dlbuild.ir import weights as numbers
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.plans import NO_TILES, Profile, TilePlan
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.interpret import make
 from dlbuild.rulebook.load import RuleBook
@@ -54,6 +54,7 @@ def tables(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     target: Target,
     options: Options,
     name: str,
+    tiles: TilePlan = NO_TILES,
 ) -> Mapping[str, bytes]:
     """Return `<name>_weights.c`, and `<name>_weights.bin` with `weights: incbin`.
 
@@ -65,8 +66,9 @@ def tables(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         target: the chip.
         options: the build's options.
         name: the model's name, prefix of all external names.
+        tiles: the tasks of each kernel; they decide which kernels are hand-written.
     """
-    model = sources(graph, profile, book, target, options, name)
+    model = sources(graph, profile, book, target, options, name, tiles)
     arrays = [(table, _array(model, weights, table)) for table in model.tables.tables]
     definitions, content = _definitions(model, arrays)
     definitions += [_quantized(model, weights, port) for port in model.face.ports if port.quantized]
@@ -97,7 +99,8 @@ def _array(model: Sources, weights: Mapping[str, Array], table: Constant) -> Arr
         array = weights[table.tensor]
     else:
         instance = model.instances[table.kernel]
-        held = {o.name: weights[o.tensor] for o in instance.operands if o.tensor in weights}
+        inputs = (o for o in instance.operands if o.role == "input" and o.tensor in weights)
+        held = {o.name: weights[o.tensor] for o in inputs}
         array = make(instance, held)[table.operand]
     array = array.reshape(table.shape)
     if array.size and array.dtype != numbers.numpy_dtype(table.dtype):

@@ -2,11 +2,10 @@
 static inline int32_t scale_fixed(int32_t value, int32_t multiplier, int32_t shift)
 {
     const int64_t product = (int64_t)value * multiplier; /* magnitude at most 2^62 */
+    const int32_t further = shift - 33; /* from the high word on, all but the last place */
 
-    if (shift > 32) {
-        /* The lower word of the product is less than one unit of what is rounded. */
-        return ((int32_t)(product >> 32) + (INT32_C(1) << (shift - 33))) >> (shift - 32);
+    if (further < 0) {
+        return scale_fixed_little(product, shift);
     }
-    return (int32_t)saturate_i64((product + (INT64_C(1) << (shift - 1))) >> shift, -1073741824,
-                                 1073741824);
+    return (((int32_t)(product >> 32) >> further) + 1) >> 1;
 }

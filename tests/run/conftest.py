@@ -20,7 +20,7 @@ WARNINGS = (
     "all extra pedantic conversion sign-conversion shadow cast-qual strict-prototypes "
     "missing-prototypes undef double-promotion error"
 )
-HEADER = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
+HEADER = "".join(f"#include <{name}.h>\n" for name in ("math", "stdbool", "stdint", "string"))
 CTYPES = {
     "float": ctypes.c_float,
     "double": ctypes.c_double,
@@ -117,6 +117,7 @@ def _called(
         order = orders.get(operand.name, tuple(range(array.ndim)))
         memory[operand.name] = np.array(np.transpose(array, order), order="C", copy=True)
         arguments.append(ctypes.c_void_p(memory[operand.name].ctypes.data))
+    arguments += [ctypes.c_int32(int(arrays[given])) for given in text.given]
     name = re.findall(r"static void (\w+)\(", text.text)[0]
     library[name](*arguments)
     found: dict[str, Array] = {}

@@ -23,7 +23,7 @@ from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
 
 ROOT = Path(__file__).parent.parent.parent
-HEADER = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
+HEADER = "".join(f"#include <{name}.h>\n" for name in ("math", "stdbool", "stdint", "string"))
 ENVIRONMENT = environment([ROOT / "templates"])
 MICROSOFT = "com.microsoft"
 Source = Callable[[Sequence[KernelText]], str]

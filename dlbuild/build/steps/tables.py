@@ -6,7 +6,7 @@ from dlbuild.build.job import Job
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec, weights
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.plans import Profile, TilePlan
 from dlbuild.stages.tables import tables
 
 
@@ -22,6 +22,7 @@ def run(job: Job) -> Mapping[str, bytes]:
         settings.target,
         settings.options,
         name,
+        codec.decode(job.inputs["tiles"], TilePlan),
     )
     return {
         "weights_source": made[f"{name}_weights.c"],

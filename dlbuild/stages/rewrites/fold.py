@@ -266,4 +266,13 @@ def facts_of(draft: Draft, ops: tuple[Op, ...], book: RuleBook) -> tuple[Fact, .
             name = op.inputs[position] if position < len(op.inputs) else ""
             if name in draft.constants and not draft.constants[name].any():
                 found[Fact("all_zero", (name,))] = None
+        for position in sorted(book.narrow_inputs(op)):
+            name = op.inputs[position] if position < len(op.inputs) else ""
+            if name in draft.constants and _is_narrow(draft.constants[name]):
+                found[Fact("narrow", (name,))] = None
     return tuple(sorted(found, key=lambda fact: (fact.kind, fact.tensors)))
+
+
+def _is_narrow(array: np.ndarray) -> bool:
+    """Tell whether no element is the least integer of its type."""
+    return array.dtype.kind == "i" and bool((array > np.iinfo(array.dtype).min).all())

@@ -119,7 +119,7 @@ def limit_only(site: Site, chain: list[Node]) -> list[Node] | None:
     source = grid_of(draft, site.node)
     if len(chain) == 1 or source is None or not are_equal(draft, source, site.output):
         return None
-    return limited(site, chain, site.node.inputs[0])
+    return limited(site, chain[0].outputs[0], limits_of(site, chain), site.node.inputs[0])
 
 
 def fused(site: Site, chain: list[Node], book: RuleBook) -> list[Node] | None:
@@ -134,18 +134,23 @@ def fused(site: Site, chain: list[Node], book: RuleBook) -> list[Node] | None:
     if not book.rules_for(domain, kind):
         return None
     draft, last = site.draft, chain[0].outputs[0]
-    output = last
-    if len(chain) > 1:
+    output, steps = last, limits_of(site, chain)
+    if steps:
         output = draft.tensor(f"{last}_unlimited", draft.dtype(last), draft.shape(last))
     opset = 1 if domain else max(site.node.opset, 10)
     core = Node(kind, inputs, [output], attributes, site.node.name, domain, opset)
-    return [core, *(limited(site, chain, output) if len(chain) > 1 else [])]
+    return [core, *(limited(site, last, steps, output) if steps else [])]
 
 
-def limited(site: Site, chain: list[Node], source: str) -> list[Node]:
-    """Return the maxima and minima that stand for the limits of a chain."""
-    draft, last = site.draft, chain[0].outputs[0]
-    steps = [step for node in chain[:0:-1] for step in limits(draft, node, site.output) or ()]
+def limits_of(site: Site, chain: list[Node]) -> list[tuple[str, str]]:
+    """Return the maxima and minima, each with its constant, of the limits of a chain."""
+    draft = site.draft
+    return [step for node in chain[:0:-1] for step in limits(draft, node, site.output) or ()]
+
+
+def limited(site: Site, last: str, steps: list[tuple[str, str]], source: str) -> list[Node]:
+    """Return the maxima and minima from `source` to `last`."""
+    draft = site.draft
     nodes: list[Node] = []
     for number, (kind, constant) in enumerate(steps, start=1):
         is_last = number == len(steps)

@@ -5,7 +5,10 @@ or a maximum as well as before; the same holds for quantising. Dequantise sinks,
 and where the two meet with equal grids both vanish.
 """
 
-from dlbuild.ir.weights import numpy_dtype
+import numpy as np
+
+from dlbuild.ir.graph import Fact
+from dlbuild.ir.weights import Array, numpy_dtype
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.grid import (
     DEQUANTIZE,
@@ -182,11 +185,17 @@ def cancel(draft: Draft) -> None:
 def limits(draft: Draft, node: Node, grid: Grid) -> list[tuple[str, str]] | None:
     """Return the integer operators that do what Relu or Clip does before a quantise node.
 
-    Each as (operator, constant), in order; None if the limits are not constant.
+    Each as (operator, constant), in order; None if the limits are not constant. A limit at the
+    end of what the integers hold does nothing, which is a fact about the grid.
     """
     label = node.outputs[0]
     if node.kind == "Relu":
-        return [("Max", draft.constant(f"{label}_low", quantize(draft, grid, 0.0)))]
+        low = quantize(draft, grid, 0.0)
+        return (
+            []
+            if _is_end(draft, grid, "Max", low)
+            else [("Max", draft.constant(f"{label}_low", low))]
+        )
     found: list[tuple[str, str]] = []
     for position, kind, suffix in ((1, "Max", "low"), (2, "Min", "high")):
         name = node.input(position)
@@ -196,5 +205,17 @@ def limits(draft: Draft, node: Node, grid: Grid) -> list[tuple[str, str]] | None
             return None
         value = quantize(draft, grid, float(draft.constants[name].reshape(-1)[0].item()))
         assert value.dtype == numpy_dtype(grid.dtype)
+        if _is_end(draft, grid, kind, value):
+            continue
         found.append((kind, draft.constant(f"{label}_{suffix}", value)))
     return found
+
+
+def _is_end(draft: Draft, grid: Grid, kind: str, value: Array) -> bool:
+    """Tell whether a limit is the least or the greatest integer, and keep that as a fact."""
+    ends = np.iinfo(str(value.dtype))
+    if int(value.reshape(-1)[0]) != (ends.min if kind == "Max" else ends.max):
+        return False
+    names = tuple(name for name in (grid.scale, grid.zero) if name)
+    draft.facts[Fact("lowest" if kind == "Max" else "highest", names)] = None
+    return True

@@ -12,6 +12,7 @@ def test_a_helper_stands_after_those_it_calls() -> None:
         "wrap_sub_i32",
         "abs_i32",
         "saturate_i64",
+        "scale_fixed_little",
         "scale_fixed",
     )
 

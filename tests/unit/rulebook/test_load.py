@@ -336,7 +336,7 @@ def test_an_extension_adds_variants_only(load: Loader) -> None:
         "pack1/rules/ops/ops.yaml:3:1: error: a rule that extends another has no key 'role'\n"
         "  3 | role: copy\n"
         "    | ^\n"
-        "  fix: use one of: domain_name, extends, op, variants"
+        "  fix: use one of: domain_name, extends, kernels, op, variants"
     )
 
 

@@ -1,0 +1,243 @@
+"""A kernel whose fold is written by hand in a template; what follows it is printed from the steps.
+
+The template computes the kernel's `result` for each point and hands it to an inline function, made
+here, that does the rest: rounding, limits, whatever was fused. So one template serves each
+rounding and each epilogue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import jinja2
+
+from dlbuild.emit.about import kernel_comment
+from dlbuild.emit.comments import filled
+from dlbuild.emit.ctypes import COMPUTE, storage
+from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
+from dlbuild.emit.kernel import (
+    KernelText,
+    c_names,
+    declared,
+    printer_of,
+    render_kernel,
+    signature_of,
+    tables_of,
+)
+from dlbuild.emit.lower import Lowered, Orders, lower
+from dlbuild.emit.opaque import Elements
+from dlbuild.emit.parameter import Parameter
+from dlbuild.ir.target import Registers
+from dlbuild.rulebook.address import strides
+from dlbuild.rulebook.handwritten import rest_of
+from dlbuild.rulebook.index import Remainder
+from dlbuild.rulebook.instance import Access, Instance, Nest, Operand
+from dlbuild.rulebook.rows import ROW
+
+INDENT = 4
+
+
+def render(  # noqa: PLR0913 - keywords; each is a decision of another stage
+    instance: Instance,
+    name: str,
+    orders: Orders,
+    *,
+    restrict: frozenset[str],
+    constants: frozenset[str],
+    environment: jinja2.Environment,
+    registers: Registers | None = None,
+) -> KernelText:
+    """Print the function that computes an instance: its template's, or its nest's.
+
+    Args: see `kernel.render_kernel`.
+    """
+    if instance.handwritten is None:
+        return render_kernel(
+            instance,
+            name,
+            orders,
+            restrict=restrict,
+            constants=constants,
+            environment=environment,
+            registers=registers,
+        )
+    in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
+    return _Handwritten(instance, name, orders, restrict, in_table, environment).text()
+
+
+def is_one_run(instance: Instance, orders: Orders, constants: frozenset[str]) -> bool:
+    """Tell whether what follows the fold goes through memory point by point.
+
+    Then the axes that the template does not count itself are one loop, and nothing is guarded.
+
+    Args:
+        instance: with a hand-written kernel.
+        orders: how its operands lie in memory.
+        constants: the tensors of the weight table.
+    """
+    in_table = frozenset(
+        o.name for o in instance.operands if o.tensor in constants or o.role == "constant"
+    )
+    rest = _lowered(instance, {o.name: o for o in instance.operands}, orders, in_table)
+    kernel = instance.handwritten
+    assert kernel is not None
+    others = [axis for axis in rest.domain if axis not in kernel.keep]
+    is_guarded = any(access.guards for access in rest.access.values())
+    return len(others) <= 1 and not is_guarded and not rest.count
+
+
+def _lowered(
+    instance: Instance, operands: Mapping[str, Operand], orders: Orders, in_table: frozenset[str]
+) -> Lowered:
+    kernel = instance.handwritten
+    assert kernel is not None
+    (nest,) = instance.nests
+    return lower(rest_of(nest, kernel), operands, orders, in_table, frozenset(kernel.keep))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The inline function that makes the results of one point, and calls of it."""
+
+    name: str
+    axes: tuple[str, ...]
+    kept: tuple[str, ...]
+    position: str
+    arguments: tuple[str, ...]
+
+    def __call__(self, depth: int, value: str, position: str, *kept: str) -> str:
+        """Return the call. kept: the values of the axes that the template counts itself."""
+        at = [position] if self.position else []
+        at += [code for axis, code in zip(self.axes, kept, strict=True) if axis in self.kept]
+        return filled(f"{' ' * INDENT * depth}{self.name}(", [value, *at, *self.arguments], ");")
+
+
+@dataclass(frozen=True)
+class _Handwritten:
+    instance: Instance
+    name: str
+    orders: Orders
+    restrict: frozenset[str]
+    in_table: frozenset[str]
+    environment: jinja2.Environment
+
+    def text(self) -> KernelText:
+        instance, kernel = self.instance, self.instance.handwritten
+        assert kernel is not None
+        (nest,) = instance.nests
+        operands = {o.name: o for o in instance.operands}
+        rest = _lowered(instance, operands, self.orders, self.in_table)
+        by_value = frozenset(n for n in self.in_table if prod(operands[n].shape) == 1)
+        names = c_names(operands, [rest])
+        later = self._rest_operands(rest, by_value, names)
+        written = {rest.access[s.access].operand for step in rest.steps for s in step.stores}
+        parameters = tuple(
+            Parameter(
+                o.name,
+                storage(o.dtype),
+                o.name in by_value,
+                o.name not in written and o.role != "scratch",
+            )
+            for o in instance.operands
+            if o.name in kernel.uses or o.name in later
+        )
+        of = {p.operand: p for p in parameters}
+        position = [a for a in rest.domain if a not in kernel.keep]
+        point = _Point(
+            f"{self.name}_result",
+            kernel.keep,
+            tuple(a for a in kernel.keep if a in rest.domain),
+            position[0] if position else "",
+            tuple(names[n] for n in later),
+        )
+        function = self._function(point, rest, [of[n] for n in later], by_value, names)
+        given: tuple[str, ...] = (ROW,) if ROW in nest.given else ()
+        context = self._context(nest, point, given, names, by_value)
+        template = self.environment.get_template(kernel.template)
+        body = template.render(signature="", result_function="", **context)
+        words = set(re.findall(r"\w+", body))
+        parameters = tuple(p for p in parameters if names[p.operand] in words)
+        given = tuple(g for g in given if g in words)
+        signature = signature_of(self.name, parameters, given, names, self.restrict)
+        text = template.render(signature=signature, result_function=function, **context)
+        helpers = helpers_of(self.environment, [text])
+        return KernelText(
+            text=text,
+            comment=kernel_comment(instance, self.orders, parameters, instance.ops),
+            parameters=parameters,
+            helpers=helpers,
+            includes=includes_of([text, *(helper_text(self.environment, h) for h in helpers)]),
+            given=given,
+        )
+
+    def _context(
+        self,
+        nest: Nest,
+        point: _Point,
+        given: tuple[str, ...],
+        names: Mapping[str, str],
+        by_value: frozenset[str],
+    ) -> dict[str, object]:
+        """Return what a template may name, but for the two heads."""
+        operands = self.instance.operands
+        kernel = self.instance.handwritten
+        assert kernel is not None
+        return {
+            "result": point,
+            "filled": filled,
+            "name": self.name,
+            "sizes": kernel.sizes,
+            "of": Elements({o.name: o for o in operands}, names, by_value),
+            "shape": {o.name: o.shape for o in operands},
+            "pitch": {o.name: strides(o.shape, self.orders.get(o.name, ())) for o in operands},
+            "points": prod(nest.extent[a] for a in nest.domain if a not in kernel.keep),
+            "row": given[0] if given else "",
+            "ring": {name: _ring(access) for name, access in nest.access.items()},
+        }
+
+    def _rest_operands(
+        self, rest: Lowered, by_value: frozenset[str], names: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        """Return the operands that the steps behind the fold touch, in their order."""
+        body = "\n".join(self._body(rest, by_value, names))
+        words = set(re.findall(r"\w+", body))
+        return tuple(o.name for o in self.instance.operands if names[o.name] in words)
+
+    def _body(self, rest: Lowered, by_value: frozenset[str], names: Mapping[str, str]) -> list[str]:
+        operands = {o.name: o for o in self.instance.operands}
+        given = {axis: (0, rest.extent[axis] - 1) for axis in rest.domain}
+        straight = replace(rest, domain=(), given={**rest.given, **given})
+        printer = printer_of(straight, operands, self.orders, by_value, names, ())
+        lines = printer.lines(1)
+        return [str(line) for line in (*tables_of(straight, set(), 1), *lines)]
+
+    def _function(
+        self,
+        point: _Point,
+        rest: Lowered,
+        parameters: list[Parameter],
+        by_value: frozenset[str],
+        names: Mapping[str, str],
+    ) -> str:
+        kernel = self.instance.handwritten
+        assert kernel is not None
+        (acc, *_) = [fold.name for fold in kernel.fold.folds]
+        items = [f"{COMPUTE[kernel.result.type]} {acc}"]
+        items += [f"int32_t {axis}" for axis in (point.position, *point.kept) if axis]
+        items += [declared(p, names[p.operand], p.operand in self.restrict) for p in parameters]
+        head = filled(f"static inline void {point.name}(", items, ")")
+        return "\n".join([head, "{", *self._body(rest, by_value, names), "}"])
+
+
+def _ring(access: Access) -> int:
+    """Return how many rows are kept of what an access reads, 0 if all are there."""
+    for index in access.index:
+        match index.terms:
+            case ((Remainder(_, by), 1),) if not index.constant:
+                return by
+            case _:
+                continue
+    return 0

@@ -1,0 +1,156 @@
+"""Hand-written kernels: a template that computes a nest's fold faster; the nest stays its meaning.
+
+Cost, fusion, tiles, strips and the numpy oracle follow the nest. Where the template cannot take
+the place of the fold, the nest is printed instead, and `obstacle` says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from dlbuild.rulebook.bind import Binding, Unfit, conclude, fault_in, size
+from dlbuild.rulebook.derive import Orders, order_in, own_order, step_reads
+from dlbuild.rulebook.instance import Handwritten, Instance, Nest, Operand
+from dlbuild.rulebook.loops import loops_of
+from dlbuild.rulebook.made import constants_of, kept_constants
+from dlbuild.rulebook.nest import result_of
+from dlbuild.rulebook.pack import ExpressionError, integer, sizes_of, truth
+from dlbuild.rulebook.rule import KernelSpec
+from dlbuild.rulebook.value import Expr, Local
+
+
+def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Handwritten | None:
+    """Return a rule's kernel for an instance, None if its condition does not hold.
+
+    Raises:
+        Unfit: it needs what this operator does not have.
+    """
+    taken = binding.copy()
+    conclude(taken, {**taken.rule.lets, **spec.lets})
+    if spec.when is not None:
+        try:
+            if not truth(size(spec.when, taken.names)):
+                return None
+        except ExpressionError as error:
+            raise Unfit(fault_in(spec.when, error)) from None
+    constants = {**taken.rule.constants, **spec.constants}
+    taken = replace(taken, rule=replace(taken.rule, constants=constants))
+    if len(instance.nests) != 1 or not instance.nests[0].steps[0].folds:
+        return None
+    (nest,) = instance.nests
+    loops = loops_of(taken)
+    made = constants_of(taken, loops, spec.uses)
+    present = {o.name for o in instance.operands}
+    own = [c for c in kept_constants(spec.uses, made) if c.operand.name not in present]
+    scratch = tuple(
+        Operand(name, name, room.dtype, (integer(size(room.count, taken.names)),), "scratch")
+        for name, room in spec.scratch.items()
+    )
+    fold = nest.steps[0]
+    return Handwritten(
+        name=spec.name,
+        template=spec.template,
+        result=result_of(taken, loops, made, spec.result, nest),
+        fold=fold,
+        access={name: nest.access[name] for name in step_reads(fold)},
+        uses=(*spec.uses, *spec.scratch),
+        operands=(*(c.operand for c in own), *scratch),
+        made=tuple(c.made for c in own),
+        keep=spec.keep,
+        rows=spec.rows,
+        sizes=sizes_of(taken.names),
+    )
+
+
+def obstacle(instance: Instance, orders: Orders) -> str:
+    """Return why a kernel's template cannot take the place of the fold, or nothing.
+
+    Args:
+        instance: with a hand-written kernel, perhaps with operators fused into it.
+        orders: how its operands lie in memory.
+    """
+    kernel = instance.handwritten
+    assert kernel is not None
+    (nest,) = instance.nests
+    if nest.steps[0] != kernel.fold:
+        return "its inputs are computed where it reads them"
+    if any(nest.access.get(name) != access for name, access in kernel.access.items()):
+        return "its inputs are computed where it reads them"
+    own = {o.name for o in kernel.operands}
+    if own & {o.name for o in instance.operands}:
+        return "names clash"
+    later = {name for step in nest.steps[1:] for name in step_reads(step)}
+    for operand in instance.operands:
+        if operand.role == "output" or operand.name in kernel.uses:
+            wanted = operand.order or own_order(operand)
+            if not _is_alike(order_in(orders, operand), wanted, operand):
+                return f"{operand.name} lies in another order than it needs"
+    inputs = {a.operand for a in kernel.access.values()}
+    tensors = {o.tensor for o in instance.operands if o.name in inputs and o.name in kernel.uses}
+    for name in later:
+        access = nest.access[name]
+        if instance.operand(access.operand).tensor in tensors and len(access.view) > 1:
+            return "what follows reads its input again"
+    return ""
+
+
+def _is_alike(order: tuple[int, ...], wanted: tuple[int, ...], operand: Operand) -> bool:
+    """Tell whether two orders place the elements alike."""
+    longer = [axis for axis in order if operand.shape[axis] != 1]
+    return longer == [axis for axis in wanted if operand.shape[axis] != 1]
+
+
+def rest_of(nest: Nest, kernel: Handwritten) -> Nest:
+    """Return what a nest does for each point once the kernel has computed the fold's result.
+
+    The result has the name of the fold's first variable, which no step declares any more.
+    """
+    (name, *_) = [fold.name for fold in kernel.fold.folds]
+    result = Local(name, kernel.result.type)
+    steps = tuple(
+        replace(
+            step,
+            lets=tuple(replace(v, value=_put(v.value, kernel.result, result)) for v in step.lets),
+            stores=tuple(
+                replace(s, value=_put(s.value, kernel.result, result)) for s in step.stores
+            ),
+        )
+        for step in nest.steps[1:]
+    )
+    return replace(nest, steps=steps)
+
+
+def _put(value: Expr, old: Expr, new: Expr) -> Expr:
+    """Return the value with `new` wherever `old` is."""
+    if value == old:
+        return new
+    changed: dict[str, object] = {}
+    for item in fields(value):
+        part = getattr(value, item.name)
+        if isinstance(part, tuple):
+            changed[item.name] = tuple(
+                _put(e, old, new) if isinstance(e, Expr) else e for e in part
+            )
+        elif isinstance(part, Expr):
+            changed[item.name] = _put(part, old, new)
+    return replace(value, **changed) if changed else value  # type: ignore[arg-type] # same fields
+
+
+def with_kernel(instance: Instance) -> Instance:
+    """Return the instance with the operands and constants of its hand-written kernel."""
+    kernel = instance.handwritten
+    assert kernel is not None
+    constants = tuple(o for o in kernel.operands if o.role == "constant")
+    scratch = tuple(o for o in kernel.operands if o.role == "scratch")
+    inputs = tuple(o for o in instance.operands if o.role != "output")
+    outputs = tuple(o for o in instance.operands if o.role == "output")
+    return replace(
+        instance,
+        operands=(*inputs, *constants, *scratch, *outputs),
+        made=(*instance.made, *kernel.made),
+    )
+
+
+def without_kernel(instance: Instance) -> Instance:
+    """Return the instance that is printed as a nest."""
+    return replace(instance, handwritten=None)

@@ -1,0 +1,54 @@
+"""The hand-written kernels that a rule states."""
+
+from __future__ import annotations
+
+from dlbuild.base.spelling import suggestion
+from dlbuild.base.yamlsrc import Node, items, table, word
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.rulebook.read_parts import constants, expressions, optional
+from dlbuild.rulebook.rule import KernelSpec, ScratchSpec
+from dlbuild.rulebook.source import entries, expression, words
+
+KEYS = (
+    *("name", "when", "target", "let", "constants"),
+    *("uses", "scratch", "keep", "rows", "result", "template"),
+)
+"""The keys of a kernel, in order."""
+
+
+def kernels(node: Node | None) -> tuple[KernelSpec, ...]:
+    """Return the hand-written kernels of a rule."""
+    return tuple(_kernel(item) for item in (() if node is None else items(node, "kernels")))
+
+
+def _kernel(node: Node) -> KernelSpec:
+    owner = "a kernel"
+    spec = table(node, owner)
+    spec.check_keys(KEYS, owner)
+    keep, rows = words(spec.get("keep"), "keep"), words(spec.get("rows"), "rows")
+    return KernelSpec(
+        name=word(spec.require("name", owner), "name"),
+        when=optional(spec.get("when"), "when"),
+        features=words(spec.get("target"), "target"),
+        lets=expressions(spec.get("let"), "let"),
+        constants=constants(spec.get("constants")),
+        uses=words(spec.require("uses", owner), "uses"),
+        scratch={k: _scratch(k, v) for k, v in entries(spec.get("scratch"), "scratch").items()},
+        keep=keep,
+        rows=rows,
+        result=expression(spec.require("result", owner), "result"),
+        template=word(spec.require("template", owner), "template"),
+    )
+
+
+def _scratch(key: str, node: Node) -> ScratchSpec:
+    owner = f"the scratch '{key}'"
+    spec = table(node, owner)
+    spec.check_keys(("dtype", "count"), owner)
+    dtype = spec.require("dtype", owner)
+    if word(dtype, "dtype") not in DTYPES:
+        raise dtype.error(
+            f"there is no element type '{word(dtype, 'dtype')}'",
+            fix=suggestion(word(dtype, "dtype"), tuple(DTYPES)),
+        )
+    return ScratchSpec(word(dtype, "dtype"), expression(spec.require("count", owner), "count"))

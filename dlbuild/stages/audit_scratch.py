@@ -1,0 +1,40 @@
+"""Check the working memory of hand-written kernels, sharing no code with what placed it."""
+
+from collections.abc import Iterator, Mapping
+
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.plans import Profile, Schedule, TilePlan, handwritten_kernel
+
+
+def needed_scratch(profile: Profile, tiles: TilePlan) -> Mapping[str, int]:
+    """Return the bytes of each buffer of working memory that a plan must have."""
+    needed: dict[str, int] = {}
+    for kernel in profile.kernels:
+        found = handwritten_kernel(kernel, tiles)
+        if found is None:
+            continue
+        for one in found.scratch:
+            name = _buffer_of(kernel.name, tiles)
+            size = one.count * DTYPES[one.dtype].bits // 8
+            needed[name] = max(needed.get(name, 0), size)
+    return needed
+
+
+def scratch_faults(profile: Profile, tiles: TilePlan, schedule: Schedule) -> Iterator[str]:
+    """Yield each step whose working memory is not alive or too small."""
+    for step in schedule.steps:
+        found = handwritten_kernel(profile.kernel[step.kernel], tiles)
+        if found is None or not step.is_code:
+            continue
+        for one in found.scratch:
+            buffer = schedule.buffer.get(_buffer_of(step.kernel, tiles))
+            size = one.count * DTYPES[one.dtype].bits // 8
+            if buffer is None or buffer.size_bytes < size:
+                yield f"step {step.number} ({step.kernel}) has no scratch of {size} B"
+            elif not buffer.first_step <= step.number < buffer.last_step:
+                yield f"the scratch of step {step.number} ({step.kernel}) is not alive there"
+
+
+def _buffer_of(kernel: str, tiles: TilePlan) -> str:
+    strips = [n for n, s in enumerate(tiles.strips) if kernel in [a.kernel for a in s.layers]]
+    return f"scratch of strip {strips[0] + 1}" if strips else f"scratch of {kernel}"

@@ -1,0 +1,53 @@
+"""Working memory of hand-written kernels: a buffer for each step, one for all steps of a strip."""
+
+from collections.abc import Mapping
+
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.plans import Buffer, Profile, Scratch, TilePlan, handwritten_kernel
+from dlbuild.ir.target import Memory
+from dlbuild.stages.together import Together
+
+
+def scratch_name(kernel: str, tiles: TilePlan) -> str:
+    """Return the name of the buffer that a kernel's working memory lies in."""
+    for number, strip in enumerate(tiles.strips, start=1):
+        if any(layer.kernel == kernel for layer in strip.layers):
+            return f"scratch of strip {number}"
+    return f"scratch of {kernel}"
+
+
+def scratches(profile: Profile, tiles: TilePlan) -> Mapping[str, Scratch]:
+    """Return the working memory that a plan needs, by its name.
+
+    The layers of a strip run one after the other and keep nothing in it, so they share it.
+    """
+    found: dict[str, Scratch] = {}
+    for kernel in profile.kernels:
+        handwriting = handwritten_kernel(kernel, tiles)
+        for own in handwriting.scratch if handwriting else ():
+            name = scratch_name(kernel.name, tiles)
+            count = max(own.count, found[name].count if name in found else 0)
+            found[name] = Scratch(name, own.dtype, count)
+    return found
+
+
+def scratch_buffers(profile: Profile, tiles: TilePlan, memory: Memory) -> tuple[Buffer, ...]:
+    """Return the buffers of working memory, in bytes from 0, alive while their steps run."""
+    together = Together(tiles)
+    spans: dict[str, list[int]] = {}
+    for tile, (first, last) in zip(tiles.tiles, together.spans, strict=True):
+        spans.setdefault(scratch_name(tile.kernel, tiles), []).extend((first, last))
+    return tuple(
+        Buffer(
+            name,
+            memory.name,
+            0,
+            scratch.count * size,
+            min(spans[name]),
+            max(spans[name]),
+            align_bytes=max(memory.align_bytes, size),
+            dtype=scratch.dtype,
+        )
+        for name, scratch in scratches(profile, tiles).items()
+        for size in [DTYPES[scratch.dtype].bits // 8]
+    )

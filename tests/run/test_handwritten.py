@@ -1,0 +1,324 @@
+"""Hand-written kernels against the nest that they stand for, bit for bit, on random shapes."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dlbuild.emit.environment import environment
+from dlbuild.emit.handwritten import is_one_run, render
+from dlbuild.emit.helpers import helper_text, helpers_of
+from dlbuild.emit.kernel import KernelText
+from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor
+from dlbuild.ir.target import Rounding
+from dlbuild.ir.weights import Array
+from dlbuild.rulebook.handwritten import obstacle, with_kernel, without_kernel
+from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.interpret import interpret, make
+from dlbuild.rulebook.load import RuleBook, load_rules
+from dlbuild.rulebook.match import Wish, match
+from dlbuild.rulebook.rows import Part, row_kernel, rows_of
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = environment([ROOT / "templates"])
+HEADER = "".join(f"#include <{name}.h>\n" for name in ("math", "stdbool", "stdint", "string"))
+Orders = Mapping[str, tuple[int, ...]]
+Printed = tuple[KernelText, Instance, Mapping[str, Array], Orders]
+Calls = Callable[[Sequence[Printed]], list[dict[str, Array]]]
+Compile = Callable[[Path, str, Sequence[str]], None]
+Source = Callable[[Sequence[KernelText]], str]
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A convolution: channels, extents, output channels, and its attributes."""
+
+    c: int
+    h: int
+    w: int
+    m: int
+    kernel: tuple[int, int] = (1, 1)
+    strides: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilations: tuple[int, int] = (1, 1)
+    group: int = 1
+
+    @property
+    def out(self) -> tuple[int, int]:
+        """Extents of the result."""
+        sizes = zip((self.h, self.w), self.kernel, self.strides, self.dilations, strict=True)
+        return tuple(  # type: ignore[return-value] # two of them
+            (x + self.pads[n] + self.pads[n + 2] - (k - 1) * d - 1) // s + 1
+            for n, (x, k, s, d) in enumerate(sizes)
+        )
+
+
+CONVS = {
+    "pointwise": Conv(8, 5, 7, 6),
+    "pointwise_of_few": Conv(4, 1, 2, 2),
+    "pointwise_of_three": Conv(12, 1, 3, 4),
+    "pointwise_deep": Conv(1100, 2, 2, 4),
+    "pointwise_by_steps": Conv(8, 5, 6, 4, strides=(2, 2)),
+    "square": Conv(4, 6, 7, 6, (3, 3), pads=(1, 1, 1, 1)),
+    "square_by_steps": Conv(8, 7, 6, 4, (3, 3), (2, 2), (0, 0, 1, 1)),
+    "square_of_three_channels": Conv(3, 7, 9, 8, (3, 3), (2, 2), (0, 0, 1, 1)),
+    "square_deep": Conv(64, 4, 4, 2, (3, 3), pads=(1, 1, 1, 1)),
+    "tall": Conv(1, 13, 6, 4, (10, 4), (2, 2), (4, 1, 5, 1)),
+    "spread": Conv(4, 9, 9, 4, (3, 3), pads=(2, 2, 2, 2), dilations=(2, 2)),
+    "spread_of_two_channels": Conv(2, 9, 8, 4, (3, 2), dilations=(3, 2), pads=(1, 0, 0, 1)),
+    "wider_than_the_map": Conv(4, 2, 2, 4, (5, 5), pads=(2, 2, 2, 2)),
+    "line": Conv(8, 9, 1, 4, (3, 1), pads=(1, 0, 1, 0)),
+    "depthwise": Conv(8, 5, 6, 8, (3, 3), pads=(1, 1, 1, 1), group=8),
+    "depthwise_by_steps": Conv(4, 7, 8, 4, (3, 3), (2, 2), (0, 0, 1, 1), group=4),
+    "depthwise_inside": Conv(12, 6, 5, 12, (3, 2), group=12),
+    "depthwise_spread": Conv(4, 9, 9, 4, (3, 3), (1, 2), (2, 1, 2, 1), (2, 2), group=4),
+    "depthwise_line": Conv(8, 20, 1, 8, (5, 1), group=8),
+    "depthwise_line_padded": Conv(8, 9, 1, 8, (4, 1), (2, 1), (2, 0, 1, 0), group=8),
+    "depthwise_wider": Conv(4, 2, 3, 4, (5, 5), pads=(2, 2, 2, 2), group=4),
+}
+DENSE = {
+    "dense_by_four": (1, 24, 8),
+    "dense_by_two": (1, 64, 10),
+    "dense_of_many_rows": (3, 16, 4),
+    "dense_uneven": (2, 13, 4),
+    "dense_uneven_row": (1, 7, 6),
+    "dense_deep": (1, 1030, 4),
+}
+ROUNDINGS: tuple[Rounding, ...] = ("exact", "fixed")
+
+
+@cache
+def book() -> RuleBook:
+    return load_rules([ROOT])
+
+
+def conv_graph(case: Conv) -> Graph:
+    """Return a graph of one QLinearConv."""
+    w = (case.m, case.c // case.group, *case.kernel)
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+        "x": ("int8", (1, case.c, case.h, case.w)),
+        "xs": ("float32", ()),
+        "xz": ("int8", ()),
+        "w": ("int8", w),
+        "ws": ("float32", (case.m,)),
+        "wz": ("int8", (case.m,)),
+        "ys": ("float32", ()),
+        "yz": ("int8", ()),
+        "b": ("int32", (case.m,)),
+        "y": ("int8", (1, case.m, *case.out)),
+    }
+    attributes: tuple[tuple[str, Attribute], ...] = (
+        ("strides", case.strides),
+        ("pads", case.pads),
+        ("dilations", case.dilations),
+        ("group", case.group),
+    )
+    return graph_of("QLinearConv", "", shapes, attributes)
+
+
+def dense_graph(case: tuple[int, int, int]) -> Graph:
+    """Return a graph of one QGemm."""
+    m, k, n = case
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+        "a": ("int8", (m, k)),
+        "as": ("float32", ()),
+        "az": ("int8", ()),
+        "w": ("int8", (n, k)),
+        "ws": ("float32", (n,)),
+        "wz": ("int8", (n,)),
+        "c": ("int32", (n,)),
+        "ys": ("float32", ()),
+        "yz": ("int8", ()),
+        "y": ("int8", (m, n)),
+    }
+    return graph_of("QGemm", "com.microsoft", shapes, (("transB", 1),))
+
+
+def graph_of(
+    kind: str,
+    domain: str,
+    shapes: Mapping[str, tuple[str, tuple[int, ...]]],
+    attributes: tuple[tuple[str, Attribute], ...],
+) -> Graph:
+    """Return a graph of one operator: the first tensor is its input, the last its output."""
+    names = tuple(shapes)
+    tensors = tuple(Tensor(name, dtype, shape) for name, (dtype, shape) in shapes.items())
+    op = Op("node", kind, names[:-1], names[-1:], attributes, domain, 13)
+    facts = (Fact("all_zero", ("wz",)), Fact("narrow", ("w",)))
+    return Graph("case", names[:1], names[-1:], tensors, (op,), names[1:-1], (), facts)
+
+
+def numbers(instance: Instance, seed: int) -> dict[str, Array]:
+    """Return numbers for each input, with the extremes that are allowed among them."""
+    random = np.random.default_rng(seed)
+    found: dict[str, Array] = {}
+    kinds = {o.name for o in instance.operands}
+    for operand in instance.operands:
+        if operand.role != "input":
+            continue
+        if operand.tensor == "ws":  # results spread over the range, the first channel's do not fit
+            taps = prod(instance.operand("w" if "w" in kinds else "b").shape[1:])
+            drawn: Array = random.uniform(0.002, 0.01, operand.shape) / taps**0.5
+            drawn[0] = 0.7
+        elif operand.dtype == "float32":
+            drawn = random.uniform(0.5, 0.9, operand.shape)
+        elif operand.tensor == "wz":
+            drawn = np.zeros(operand.shape)
+        elif operand.dtype == "int32":
+            drawn = random.integers(-(2**13), 2**13, operand.shape)
+        else:
+            low = -127 if operand.tensor == "w" else -128
+            drawn = random.integers(low, 127, operand.shape, endpoint=True)
+            drawn = np.where(random.random(operand.shape) < 0.2, low, drawn)
+        found[operand.name] = np.asarray(drawn).astype(operand.dtype)
+    return found
+
+
+@cache
+def instance_of(name: str, rounding: Rounding) -> Instance:
+    """Return the matched operator of a case, as a core with DSP instructions has it."""
+    graph = conv_graph(CONVS[name]) if name in CONVS else dense_graph(DENSE[name])
+    instance = match(graph.ops[0], graph, book(), Wish(frozenset({"dsp"}), rounding))
+    assert instance.handwritten is not None, name
+    return instance
+
+
+def printed(name: str, rounding: Rounding) -> Printed:
+    """Return the function of a case, its instance, its numbers and its layouts."""
+    plain = instance_of(name, rounding)
+    orders = {o.name: o.order for o in plain.operands if o.order}
+    assert not obstacle(plain, orders)
+    instance = with_kernel(plain)
+    constants = frozenset(o.name for o in instance.operands if o.tensor not in ("x", "a", "y"))
+    assert is_one_run(instance, orders, constants)
+    arrays = numbers(instance, len(name))
+    arrays |= make(instance, arrays)
+    text = render(
+        instance,
+        f"{name}_{rounding}",
+        orders,
+        restrict=frozenset(o.name for o in instance.operands),
+        constants=constants - {o.name for o in instance.operands if o.role == "scratch"},
+        environment=ENVIRONMENT,
+    )
+    return text, instance, arrays, orders
+
+
+def everything() -> list[Printed]:
+    """Return every case in each rounding."""
+    return [printed(name, rounding) for name in (*CONVS, *DENSE) for rounding in ROUNDINGS]
+
+
+@pytest.fixture(scope="module")
+def results(call_in_c: Calls) -> Mapping[tuple[str, Rounding], dict[str, Array]]:
+    keys = [(name, rounding) for name in (*CONVS, *DENSE) for rounding in ROUNDINGS]
+    return dict(zip(keys, call_in_c(everything()), strict=True))
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("name", [*CONVS, *DENSE])
+def test_a_hand_written_kernel_computes_what_the_nest_means(
+    results: Mapping[tuple[str, Rounding], dict[str, Array]], name: str, rounding: Rounding
+) -> None:
+    _, instance, arrays, _ = printed(name, rounding)
+
+    expected = interpret(without_kernel(instance), arrays)
+
+    np.testing.assert_array_equal(results[name, rounding]["y"], expected["y"])
+    assert len(np.unique(expected["y"])) > 1
+
+
+@pytest.mark.parametrize(
+    "compiler",
+    [["gcc", "-O0"], ["gcc", "-O2", "-funsigned-char"], ["clang-14", "-O1"]],
+    ids=" ".join,
+)
+def test_no_hand_written_kernel_has_a_warning(
+    tmp_path: Path, compile_strictly: Compile, compiler: Sequence[str]
+) -> None:
+    texts = [text for text, *_ in everything()]
+    helpers = helpers_of(ENVIRONMENT, [t.text for t in texts])
+    code = "\n".join([HEADER, *(helper_text(ENVIRONMENT, h) for h in helpers)])
+    code += "\n".join(t.text for t in texts)
+    used = [f"{name}_{rounding}" for name in (*CONVS, *DENSE) for rounding in ROUNDINGS]
+    pointers = "".join(f"    (void){name};\n" for name in used)
+    code += f"\nvoid use(void);\nvoid use(void)\n{{\n{pointers}}}\n"
+
+    compile_strictly(tmp_path, code, [*compiler, "-c", "-o", "kernels.o"])
+
+
+def test_clang_format_leaves_hand_written_kernels_as_they_are(
+    tmp_path: Path, source: Source
+) -> None:
+    rows = [kernel for name in ROWS for kernel in rows_printed(name)[:1]]
+    code = source([text for text, *_ in (*everything(), *rows)])
+    tool = Path(sys.executable).with_name("clang-format")
+    (tmp_path / "kernels.c").write_text(code, encoding="ascii")
+
+    done = subprocess.run(
+        [tool, f"--style=file:{ROOT / '.clang-format'}", "kernels.c"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == code
+
+
+ROWS = (
+    *("pointwise", "square", "square_by_steps", "tall", "line"),
+    *("depthwise", "depthwise_by_steps", "depthwise_line_padded"),
+)
+
+
+def rows_printed(name: str) -> list[Printed]:
+    """Return the function of each row of a convolution, given a ring of the rows that it reads."""
+    plain = instance_of(name, "fixed")
+    assert plain.handwritten is not None
+    orders = {o.name: o.order for o in plain.operands if o.order}
+    instance = with_kernel(plain)
+    arrays = numbers(instance, len(name))
+    arrays |= make(instance, arrays)
+    constants = frozenset(o.tensor for o in instance.operands if o.tensor not in ("x", "y"))
+    rows = rows_of(instance, orders, constants)
+    assert rows is not None
+    assert rows.axis in plain.handwritten.rows
+    (read,) = rows.reads
+    _, channels, _, width = instance.operand("x").shape
+    kept = read.high - read.low
+    made = row_kernel(instance, rows, Part({"x": kept}))
+    is_given = "x" in {pointer.operand for pointer in made.pointers}
+    found: list[Printed] = []
+    for row in range(rows.count):
+        ring = np.full((1, channels, kept, width), 99)
+        for source in range(read.first(row), read.end(row)):
+            ring[:, :, 0 if is_given else source % kept] = arrays["x"][:, :, source]
+        text = render(
+            made.instance,
+            f"{name}_row{row}",
+            orders,
+            restrict=frozenset(o.name for o in instance.operands),
+            constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
+            environment=ENVIRONMENT,
+        )
+        given = {**arrays, "x": ring.astype(np.int8), "row": np.asarray(row, np.int32)}
+        found.append((text, made.instance, given, orders))
+    return found
+
+
+def test_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c: Calls) -> None:
+    kernels = [(name, kernel) for name in ROWS for kernel in rows_printed(name)]
+    results = call_in_c([kernel for _, kernel in kernels])
+
+    for (name, (_, _, arrays, _)), result in zip(kernels, results, strict=True):
+        row = int(arrays["row"])
+        whole = printed(name, "fixed")
+        expected = interpret(without_kernel(whole[1]), whole[2])["y"]
+        np.testing.assert_array_equal(result["y"][:, :, 0], expected[:, :, row], name)
