@@ -46,4 +46,5 @@ def _rows(rule: OpRule) -> Iterator[tuple[str, ...]]:
     first, last = rule.since
     name = f"{rule.domain}.{rule.kind}" if rule.domain else rule.kind
     conditions = "; ".join(requirement.because for requirement in rule.requires)
-    yield name, f"{first} to {last}" if last else f"{first} on", rule.summary, rule.file, conditions
+    opsets = f"{first} to {last}" if last else f"{first} on" if first else "all"
+    yield name, opsets, rule.summary, rule.file, conditions

@@ -1,4 +1,4 @@
-"""Operators that parse gives another form, built and verified against ONNX Runtime."""
+"""Operators that parse gives another form, or of which onnx has no case, against ONNX Runtime."""
 
 from pathlib import Path
 
@@ -15,6 +15,9 @@ MODELS = {
     "determinant": """g (float[1,1] x) => (float y) { y = Det(x) }""",
     "singular": """g (float[2,2] x) => (float y) <float z = {0}>
         { o = Mul(x, z) y = Det(o) }""",
+    "regions": """g (float[2,3,9,8] x) => (float[3,3,2,3] y)
+        <float[3,5] rois = {0, 0.4, 1.6, 5.2, 7.7, 1, 2, 2, 2, 2, 1, -3, 4, 30, 50}>
+        { y = MaxRoiPool <pooled_shape = [2, 3], spatial_scale = 0.75> (x, rois) }""",
     **{
         mode: f"""g (float[2,9] x) => (float[2,7] y) <float nine = {{9}}> {{
             a = Abs(x) b = Mul(a, nine) w = Cast <to = 6> (b)

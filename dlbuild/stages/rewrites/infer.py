@@ -35,11 +35,22 @@ from dlbuild.stages.rewrites.modernize import modernize
 from dlbuild.stages.rewrites.ngrams import ngrams_of
 from dlbuild.stages.rewrites.room import with_room
 from dlbuild.stages.rewrites.sequences import open_outputs, sequence_of
+from dlbuild.stages.rewrites.tree_ensemble import ensemble_of
 
 PARTS = frozenset({"Split"})
 """Operators of which results without elements need no place."""
 
-REWRITES = (sequence_of, branch_of, loop_of, einsum_of, ml_of, ngrams_of, with_room, modernize)
+REWRITES = (
+    sequence_of,
+    branch_of,
+    loop_of,
+    einsum_of,
+    ml_of,
+    ensemble_of,
+    ngrams_of,
+    with_room,
+    modernize,
+)
 """What may put other nodes in a node's place; the first that does so counts."""
 
 SMALL = 256

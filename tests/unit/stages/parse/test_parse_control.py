@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.weights import Array
@@ -19,6 +21,8 @@ class Reader(Protocol):
     def save(self, text: str, constants: Mapping[str, Array] | None = None) -> Path: ...
 
     def read(self, text: str, constants: Mapping[str, Array] | None = None) -> Parsed: ...
+
+    def parse(self, path: Path) -> Parsed: ...
 
     def require_equal(
         self,
@@ -229,4 +233,71 @@ def test_trees_that_go_in_circles_are_refused(reader: Reader) -> None:
     assert str(caught.value).partition("m.onnx: ")[2] == (
         "node 'y' (TreeEnsembleRegressor): error: the trees share nodes or go in circles\n"
         "  fix: export the model again"
+    )
+
+
+def ensemble(reader: Reader, **changes: list[int] | int) -> Path:
+    """Save a TreeEnsemble of one node that tests a set, and two leaves."""
+    given: dict[str, list[int] | int] = {
+        "n_targets": 1,
+        "tree_roots": [0],
+        "nodes_featureids": [1],
+        "nodes_truenodeids": [1],
+        "nodes_falsenodeids": [0],
+        "nodes_trueleafs": [1],
+        "nodes_falseleafs": [1],
+        "leaf_targetids": [0, 0],
+        **changes,
+    }
+    node = helper.make_node("TreeEnsemble", ["x"], ["y"], "trees", domain="ai.onnx.ml")
+    node.attribute.extend(helper.make_attribute(*item) for item in given.items())
+    for name, values in (
+        ("nodes_splits", [0.0]),
+        ("leaf_weights", [-1.0, 2.0]),
+        ("membership_values", [4.0, 7.0]),
+    ):
+        held = numpy_helper.from_array(np.array(values, np.float32))
+        node.attribute.append(helper.make_attribute(name, held))
+    modes = numpy_helper.from_array(np.array([6], np.uint8))
+    node.attribute.append(helper.make_attribute("nodes_modes", modes))
+    info = helper.make_tensor_value_info
+    kind = onnx.TensorProto.FLOAT
+    graph = helper.make_graph([node], "g", [info("x", kind, [3, 2])], [info("y", kind, [3, 1])])
+    path = reader.save(f"{HEAD} g (float[1] x) => (float[1] y) {{ y = Abs(x) }}")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 5)]), path)
+    return path
+
+
+def test_a_set_is_tested_member_by_member(reader: Reader) -> None:
+    tables = reader.parse(ensemble(reader)).weights
+    assert {name.partition("/")[2]: array.tolist() for name, array in tables.items()} == {
+        "mode": [5, 5, 0, 0],
+        "feature": [1, 1, 0, 0],
+        "limit": [4.0, 7.0, 0.0, 0.0],
+        "yes": [3, 3, 0, 1],
+        "no": [1, 2, 1, 2],
+        "root": [0],
+        "target": [0, 0],
+        "weight": [-1.0, 2.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "due"),
+    [
+        ({"nodes_trueleafs": [0], "nodes_truenodeids": [0]}, "the trees go in circles"),
+        ({"aggregate_function": 3}, "trees are only added up, but aggregate_function is 3"),
+        ({"post_transform": 1}, "sums are not transformed, but post_transform is 1"),
+    ],
+)
+def test_an_ensemble_that_is_no_sum_of_trees_is_refused(
+    reader: Reader, changes: dict[str, list[int] | int], due: str
+) -> None:
+    path = ensemble(reader, **changes)
+    with pytest.raises(UserError) as caught:
+        reader.parse(path)
+    assert (
+        str(caught.value)
+        .partition("m.onnx: ")[2]
+        .startswith(f"node 'trees' (TreeEnsemble): error: {due}\n")
     )
