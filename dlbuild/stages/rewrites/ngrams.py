@@ -28,13 +28,8 @@ def ngrams_of(draft: Draft, node: Node) -> list[Node] | None:
             fix="look the words up before the model, and export it with 'pool_int64s'",
         )
     pool, places = node.integers("pool_int64s"), node.integers("ngram_indexes")
-    starts = [*node.integers("ngram_counts"), len(pool)]
-    lengths = [length for length, _ in enumerate(pairwise(starts), start=1)]
-    counts = [
-        (last - first) / length
-        for length, (first, last) in zip(lengths, pairwise(starts), strict=True)
-    ]
-    if any(count != int(count) for count in counts) or sum(counts) != len(places):
+    counts = counts_of(node)
+    if counts is None:
         raise UserError(
             f"the pool of {len(pool)} numbers is not made of {len(places)} n-grams",
             where=where,
@@ -55,10 +50,19 @@ def ngrams_of(draft: Draft, node: Node) -> list[Node] | None:
             tables["weight"][place] = weight
     names = [draft.constant(f"{node.label}/{what}", array) for what, array in tables.items()]
     attributes: dict[str, Attribute] = {
-        "counts": tuple(int(count) for count in counts),
+        "counts": counts,
         "least": node.integer("min_gram_length", 1),
         "most": node.integer("max_gram_length", 1),
         "skips": node.integer("max_skip_count", 0),
         "mode": node.text("mode", "TF"),
     }
     return [Node("CountNgrams", [source, *names], [result], attributes, node.name, DOMAIN, 1)]
+
+
+def counts_of(node: Node) -> tuple[int, ...] | None:
+    """Return how many n-grams of 1, 2... numbers the pool has; None if it has parts of some."""
+    starts = [*node.integers("ngram_counts"), len(node.integers("pool_int64s"))]
+    sizes = [last - first for first, last in pairwise(starts)]
+    counts = tuple(size // length for length, size in enumerate(sizes, start=1))
+    is_whole = all(size % length == 0 for length, size in enumerate(sizes, start=1))
+    return counts if is_whole and sum(counts) == len(node.integers("ngram_indexes")) else None
