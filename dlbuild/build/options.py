@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbuild.base.spelling import suggestion
-from dlbuild.base.yamlsrc import Node, Scalar, Source, Table, flag, table, word
+from dlbuild.base.yamlsrc import Node, Scalar, Source, Table, flag, number, table, word
 from dlbuild.build.schema import BUILD, OPTION_KEYS
 from dlbuild.ir.target import Options
 
@@ -57,5 +57,7 @@ def options_with(options: Options, key: str, node: Node) -> Options:
             return replace(options, profile=_beside(node, word(node, said)))
         case "hook":
             return replace(options, hook=flag(node, said))
+        case "max_recompute":
+            return replace(options, max_recompute=number(node, said))
         case _:
             return options  # only the default passes the key tables

@@ -178,13 +178,20 @@ def test_a_budget_that_is_too_small(tmp_path: Path) -> None:
             "kws@board: error: the arena needs 2,816 B of sram, the budget is 2,048 B\n"
             "  peak: step 0 (Conv 'conv1'), live: conv2 1,024 B, maxpool3 1,024 B, conv1 768 B\n"
             "  lower bound in strips of rows: 2,816 B, reached\n"
-            "  fix: set sram: 2.75 KiB\n"
+            "  would fit: max_recompute: 1.02 (2,016 B at 1.012 times the multiplications)\n"
+            "  fix: set sram: 2.75 KiB, or the options of a line above\n"
         ),
     )
 
 
 def test_the_budget_that_the_error_names_is_enough(tmp_path: Path) -> None:
     recipe = recipe_with("extends: host", "extends: host, memories: {sram: 2.75 KiB}")
+    assert answer(tmp_path, recipe, DIGITS) == (0, "")
+
+
+def test_the_options_that_the_error_names_are_enough(tmp_path: Path) -> None:
+    recipe = recipe_with("extends: host", "extends: host, memories: {sram: 2 KiB}")
+    recipe = recipe.replace("target: board}", "target: board, max_recompute: 1.02}")
     assert answer(tmp_path, recipe, DIGITS) == (0, "")
 
 

@@ -9,6 +9,7 @@ from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
 from dlbuild.stages.audit_tiles import audit_tiles
 from dlbuild.stages.tile import tile
+from dlbuild.stages.ways import check_fit
 
 
 def run(job: Job) -> Mapping[str, bytes]:
@@ -19,4 +20,5 @@ def run(job: Job) -> Mapping[str, bytes]:
     book = book_of(settings.folders)
     made = tile(graph, profile, settings.target, settings.options, book)
     audit_tiles(graph, profile, made, settings.target, settings.options, book)
+    check_fit(graph, profile, made, settings.target, settings.options, book)
     return {"tiles": codec.encode(made)}
