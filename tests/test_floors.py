@@ -22,8 +22,9 @@ PLACES = {
         "stages/annotate.py",
         "run/verify*.py",
         "run/reference*.py",
+        "run/quantize.py",
     ],
-    "onnxruntime": ["run/reference*.py"],
+    "onnxruntime": ["run/reference*.py", "run/quantize.py"],
     "rich": ["cli/*", "report/*"],
 }
 

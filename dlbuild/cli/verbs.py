@@ -21,6 +21,7 @@ VERBS = {
         Verb(
             "profile", "dlbuild.cli.profile", "Say what each kernel costs; measure it with --run."
         ),
+        Verb("quantize", "dlbuild.cli.quantize", "Make an int8 model, and say what it costs."),
         Verb("check", "dlbuild.cli.check", "Check the recipe, the rules and the targets."),
         Verb("config", "dlbuild.cli.config", "Print the recipe with everything filled in."),
         Verb("explain", "dlbuild.cli.explain", "Say why each stage ran, or would run."),
@@ -47,6 +48,9 @@ VALUE_OPTIONS = (
     "--depfile",
     "--goal",
     "--flat",
+    "--samples",
+    "--output",
+    "--shape",
 )
 """Options that may stand before the verb and take a value, which is not the verb."""
 

@@ -39,6 +39,7 @@ class Comparison:
     argmax_agrees: the greatest element along the last axis is at the same place in each row, or
         as great there as the greatest; None where a row has one element.
     limit: what was allowed, as text.
+    n_rows: rows of more than one element; n_argmax: of those, where the greatest agrees.
     """
 
     tensor: str
@@ -51,6 +52,8 @@ class Comparison:
     max_rel: float
     argmax_agrees: bool | None
     limit: str
+    n_rows: int = 0
+    n_argmax: int = 0
 
     @property
     def passed(self) -> bool:
@@ -120,7 +123,7 @@ def compare(
     """
     n_differing = n_outside = n_elements = 0
     max_abs = max_rel = 0.0
-    agrees: bool | None = None
+    n_rows = n_argmax = 0
     for number, (actual, reference) in enumerate(pairs):
         distance = _distance(actual, reference)
         numbers = reference.astype(np.float64)
@@ -130,8 +133,9 @@ def compare(
         n_outside += int(np.count_nonzero(~(distance <= allowed)))
         max_abs = _greatest(max_abs, distance)
         max_rel = _greatest(max_rel, _share(distance, numbers))
-        found = _argmax_agrees(actual.astype(np.float64), numbers)
-        agrees = found if agrees is None or found is None else agrees and found
+        agree = _argmax_agrees(actual.astype(np.float64), numbers)
+        n_rows += agree.size
+        n_argmax += int(np.count_nonzero(agree))
     return Comparison(
         tensor=tensor.name,
         kernel=kernel,
@@ -141,8 +145,10 @@ def compare(
         n_outside=n_outside,
         max_abs=max_abs,
         max_rel=max_rel,
-        argmax_agrees=agrees,
+        argmax_agrees=n_argmax == n_rows if n_rows else None,
         limit=str(limit),
+        n_rows=n_rows,
+        n_argmax=n_argmax,
     )
 
 
@@ -169,8 +175,10 @@ def _greatest(so_far: float, distance: Floats) -> float:
     return float(np.maximum(so_far, distance.max(initial=0.0)))
 
 
-def _argmax_agrees(a: Floats, b: Floats) -> bool | None:
+def _argmax_agrees(a: Floats, b: Floats) -> npt.NDArray[np.bool_]:
+    """Say of each row along the last axis whether the greatest agrees; of rows of one nothing."""
     if a.ndim == 0 or a.shape[-1] <= 1 or prod(a.shape) == 0:
-        return None
+        return np.zeros(0, np.bool_)
     at = a.argmax(axis=-1)[..., None]
-    return bool(np.all(np.take_along_axis(b, at, axis=-1) == b.max(axis=-1, keepdims=True)))
+    agree = np.take_along_axis(b, at, axis=-1) == b.max(axis=-1, keepdims=True)
+    return np.asarray(agree, np.bool_)
