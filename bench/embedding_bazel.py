@@ -61,6 +61,26 @@ def faults(work: Path) -> list[str]:
     return wrong + ([] if is_same else ["digits_int8.c is not that of a clean build"])
 
 
+def remote_hits(work: Path, url: str) -> int:
+    """Build twice over a remote cache, all else removed between; return what came from there."""
+    folder = work / "project"
+    shutil.copytree(ROOT / "examples" / "embed" / "bazel", folder)
+    workspace = folder / "WORKSPACE"
+    workspace.write_text(workspace.read_text().replace("../../../", f"{ROOT}/"))
+    start = ("bazel", f"--output_user_root={work / 'root'}")
+    build = (*start, "build", *_options(work), f"--remote_cache={url}", ":firmware")
+    try:
+        _run(build, folder)
+        _run((*start, "clean"), folder)
+        said = _run(build, folder)
+    finally:
+        _run((*start, "shutdown"), folder)
+        subprocess.run(("chmod", "-R", "u+w", str(work)), check=False)
+    line = next(line for line in said.splitlines() if "process" in line and "INFO" in line)
+    words = line.replace(",", "").split()
+    return int(words[words.index("remote") - 1]) if "remote" in words else 0
+
+
 def _options(work: Path) -> list[str]:
     rules = work / "rules_cc"
     (rules / "cc").mkdir(parents=True)

@@ -11,7 +11,7 @@ from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
 from dlbuild.base.files import sweep, write_if_changed
 from dlbuild.base.paths import builtin_folder
-from dlbuild.build.cache import open_store
+from dlbuild.build.cache import Far, open_store
 from dlbuild.build.engine import Engine, Finished, LostContentError, path_of
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.job import ModelFiles
@@ -38,13 +38,14 @@ class How:
     """How to build. jobs: tasks at once. keep_going: after a failure, build what can be built.
 
     current: labels of all builds that dlbuild.yaml has; the files of others are removed. None =
-    remove nothing.
+    remove nothing. remote: a store that is asked for what the user's has not.
     """
 
     out: Path = DEFAULT_OUT
     jobs: int = 1
     keep_going: bool = False
     current: tuple[str, ...] | None = None
+    remote: Far | None = None
 
 
 def build(
@@ -66,7 +67,8 @@ def build(
     with locked(how.out):
         ledger = read_ledger(state / LEDGER)
         ledger.number += 1
-        engine = Engine(KeyMaker(recipe, identify), open_store(state), ledger, how.out, report)
+        store = open_store(state, how.remote)
+        engine = Engine(KeyMaker(recipe, identify), store, ledger, how.out, report)
         sweep(engine.unfinished)  # of a build that was killed, as only one runs here at a time
         try:
             _run_all(engine, pipeline, how)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.files import read, remove, sweep, write_atomically
@@ -44,18 +45,34 @@ def cache_folder() -> Path | None:
     return Path(home, ".cache", "dlbuild") if os.path.isdir(home) else None  # noqa: PTH112 - as above
 
 
-def open_store(state: Path) -> "Store":
-    """Return the user's store; if it cannot be written, that of a build folder, backed by it."""
+def open_store(state: Path, remote: "Far | None" = None) -> "Store":
+    """Return the user's store; if it cannot be written, that of a build folder, backed by it.
+
+    remote: asked for what neither has.
+    """
     shared = cache_folder()
     if shared is None:
-        return Store(state)
+        return Store(state, remote=remote)
     try:
         shared.mkdir(parents=True, exist_ok=True)
         if os.access(shared, os.W_OK):
-            return Store(shared)
+            return Store(shared, remote=remote)
     except OSError:
         pass  # it is in the way of a file, or on a disk that is read-only
-    return Store(state, behind=Store(shared))
+    return Store(state, behind=Store(shared), remote=remote)
+
+
+class Far(Protocol):
+    """A store of another machine (`build.remote`), imported only where one is named."""
+
+    def entry(self, key: str) -> bytes | None:
+        """Return the entry of a result."""
+
+    def content(self, digest: str, size_bytes: int | None = None) -> bytes | None:
+        """Return a content, verified."""
+
+    def keep(self, key: str, entry: bytes, contents: Mapping[str, bytes]) -> None:
+        """Upload a result, if it may."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +88,20 @@ class Store:
     """The store in one folder; made when first written to.
 
     What cannot be written, on a full or read-only disk, is kept in memory for this run.
-    behind: another store that is asked for what is not here.
+    behind: another store that is asked for what is not here. remote: asked last; what it has is
+    kept here, and what is made here may be kept there.
     """
 
-    def __init__(self, folder: Path, behind: "Store | None" = None) -> None:
+    def __init__(
+        self, folder: Path, behind: "Store | None" = None, remote: Far | None = None
+    ) -> None:
         self._folder = folder / LAYOUT
         self._behind = behind
+        self._remote = remote
         self._unfinished = self._folder / "tmp"
         self._unwritten: dict[str, bytes] = {}
         self._sizes: dict[str, int] = {}
+        self._promised: dict[str, int] = {}  # what results of the remote store name
         self._grown_bytes = 0
         self.keeps_in_memory = False
         """Whether what was put or read stays in memory, since something empties the folder."""
@@ -108,6 +130,10 @@ class Store:
             _use(path)
         elif self._behind is not None:
             content = self._behind.get(digest)
+        if content is None and self._remote is not None and digest in self._promised:
+            content = self._remote.content(digest, self._promised[digest])
+            if content is not None and not self._write(path, content):
+                self._unwritten[digest] = content
         if content is not None:
             self._sizes[digest] = len(content)
             if self.keeps_in_memory:
@@ -125,7 +151,13 @@ class Store:
     def keep_result(self, key: str, outputs: Mapping[str, str]) -> None:
         """Keep which contents a stage made; they were put into or read from this store."""
         sized = {name: Digest(hash_, self._sizes[hash_]) for name, hash_ in outputs.items()}
-        self._write(self._path("ac", key), encode(sized))
+        entry = encode(sized)
+        self._write(self._path("ac", key), entry)
+        if self._remote is not None:
+            contents = {hash_: self.get(hash_) for hash_ in dict.fromkeys(outputs.values())}
+            whole = {hash_: content for hash_, content in contents.items() if content is not None}
+            if len(whole) == len(contents):
+                self._remote.keep(key, entry, whole)
 
     def result(self, key: str) -> Mapping[str, str] | None:
         """Return what `keep_result` was given, or None."""
@@ -135,8 +167,22 @@ class Store:
         if found is None:
             if entry is not None:
                 remove(path)
-            return self._behind.result(key) if self._behind else None
+            found_behind = self._behind.result(key) if self._behind else None
+            return self._far_result(key) if found_behind is None else found_behind
         _use(path)
+        return {name: digest.hash for name, digest in found.items()}
+
+    def _far_result(self, key: str) -> Mapping[str, str] | None:
+        """Return a result of the remote store, if it has all of it, and keep it here."""
+        entry = self._remote.entry(key) if self._remote is not None else None
+        found = decode(entry) if entry is not None else None
+        if entry is None or found is None:
+            return None
+        self._promised.update({digest.hash: digest.size_bytes for digest in found.values()})
+        contents = [self.get(digest.hash) for digest in found.values()]
+        if None in contents:
+            return None  # it has lost some; the stage is run, and makes them all
+        self._write(self._path("ac", key), entry)
         return {name: digest.hash for name, digest in found.items()}
 
     def tidy(self, limit_bytes: int = LIMIT_BYTES) -> None:

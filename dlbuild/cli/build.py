@@ -150,10 +150,20 @@ def build_all(
         count += 1
         print(status_line(finished), file=sys.stderr if quiet else sys.stdout, flush=True)
 
-    how = How(
-        Path(given.out), given.jobs, given.keep_going, tuple(one.label for one in whole.builds)
-    )
-    engine = build(selected(whole, asked_targets(given)), pipeline, how, identify, report)
+    remote = None
+    if given.remote_cache:
+        from dlbuild.cli.remote import remote_of  # noqa: PLC0415 - 40 ms, and few have one
+
+        remote = remote_of(given)
+    current = tuple(one.label for one in whole.builds)
+    how = How(Path(given.out), given.jobs, given.keep_going, current, remote)
+    try:
+        engine = build(selected(whole, asked_targets(given)), pipeline, how, identify, report)
+    finally:
+        if remote is not None:
+            remote.close()
+            for warning in remote.warnings:
+                print(f"warning: {warning}", file=sys.stderr)
     if not count and not quiet:
         restored = [f"{path.as_posix()}: restored" for path in sorted(engine.rewritten)]
         print("\n".join(restored) or "nothing to do")

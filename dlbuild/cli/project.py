@@ -43,6 +43,19 @@ def add_jobs(parser: Parser) -> None:
         action="store_true",
         help="after a failure, build what can be built",
     )
+    remote = parser.add_argument_group("remote cache")
+    remote.add_argument(
+        "--remote-cache",
+        metavar="URL",
+        default=os.environ.get("DLBUILD_REMOTE_CACHE", ""),
+        help="a server of Bazel's protocol (default: $DLBUILD_REMOTE_CACHE, or none)",
+    )
+    remote.add_argument(
+        "--remote-upload",
+        choices=("never", "always"),
+        default=os.environ.get("DLBUILD_REMOTE_UPLOAD", "never"),
+        help="keep what is made there as well (default: $DLBUILD_REMOTE_UPLOAD, or never)",
+    )
 
 
 def whole_recipe(given: argparse.Namespace) -> Recipe:
