@@ -19,6 +19,16 @@ void board_mark(uint32_t region);
 void board_stack_paint(void);  /* fills the stack below the caller's frame */
 void board_stack_report(void); /* says how much of that was overwritten since */
 
+/* For programs of several cores: BOARD_CORES says how many. The program has the first. */
+void board_core(uint32_t core);                         /* what another core does */
+void board_start_cores(void);                           /* lets each of them begin */
+void board_signal(uint32_t progress);                   /* for the plugin: this core is so far */
+void board_wait(uint32_t core, uint32_t progress);      /* another core was waited for */
+
+#if defined(__riscv) && defined(DLB_COUNTED)
+#define DLB_CLINT 0x02000000U /* of the emulated machine, for dlb_port_cores.c */
+#endif
+
 /* For the port: written once for a board. */
 int board_get(void);              /* waits for the next character of the console */
 void board_put(const char *text); /* prints text on the console */

@@ -5,12 +5,21 @@
  *     dlb count REGION INSTRUCTIONS [CORE]     at the mark that ends a region
  *     dlb wrote ADDRESS BYTES                  at the end, with the argument mem=1
  *
- * A mark is a call of board_mark (mark.c), whose own instructions do not count. Each core counts
- * for itself. Regions other than 0 count.
+ * A mark is a call of board_mark (mark.c), whose own instructions do not count. Regions other than 0
+ * count.
+ *
+ * Each core has a clock of its own, which an instruction moves by one. Of several cores it is a
+ * logical one (L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978):
+ * board_signal keeps the clock under the progress that a core says, and board_wait moves the waiting
+ * core's to that, if it is later, and by what a wait costs that need not wait. The instructions of
+ * dlb_wait itself do not count, of which there are more or less in each run. So a region of core 0,
+ * behind which it waits for all others, is the critical path in instructions, in every run the same,
+ * whatever the emulator's threads do.
  *
  * Debian has no qemu-plugin.h, so what is used of version 1 of the interface is declared here
  * (QEMU 7.2, docs/devel/tcg-plugins.rst). */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -49,16 +58,21 @@ struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, 
 const char *qemu_plugin_insn_symbol(const struct qemu_plugin_insn *);
 unsigned qemu_plugin_mem_size_shift(memory_info);
 bool qemu_plugin_mem_is_store(memory_info);
+struct qemu_plugin_hwaddr;
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(memory_info, uint64_t address);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
-enum { CORES = 64, NIBBLES = 4, PAGE = 4096 };
+enum { CORES = 16, NIBBLES = 4, PAGE = 4096 };
+enum { SAID = 65536, LONG_NIBBLES = 9, WAIT_COST = 12 };
+typedef enum { MARK = 1, SIGNAL, WAIT } mark_kind;
 
 typedef struct {
-    uint64_t count;  /* instructions so far */
-    uint64_t before; /* of them when the region began */
+    uint64_t count;  /* the clock: instructions so far, and what was waited for */
+    uint64_t before; /* when the region began */
     uint32_t region;
-    uint32_t said; /* the region that a mark is saying, and how much of it it has said */
+    uint64_t said; /* the number that a mark is saying, and how much of it it has said */
     unsigned n_said;
 } core_state;
 
@@ -69,6 +83,8 @@ typedef struct page {
 } page;
 
 static core_state cores[CORES];
+static uint64_t signalled[CORES][SAID]; /* the clock of a core at each progress */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t first_cell;
 static bool has_cell;
 static bool is_single;
@@ -107,33 +123,27 @@ static void on_execution(unsigned core, void *user)
 
 static void on_write(unsigned core, memory_info info, uint64_t address, void *user)
 {
+    (void)core;
     (void)user;
-    /* QEMU 7.2 calls for loads too, whatever was registered. */
-    if (cores[core].region == 0 || !qemu_plugin_mem_is_store(info)) {
+    /* QEMU 7.2 calls for loads too, whatever was registered. What core 0 does is the run. */
+    if (cores[0].region == 0 || !qemu_plugin_mem_is_store(info)) {
         return;
     }
+    const struct qemu_plugin_hwaddr *const place = qemu_plugin_get_hwaddr(info, address);
+    if (place != NULL && qemu_plugin_hwaddr_is_io(place)) {
+        return; /* the register of a device */
+    }
     const uint64_t end = address + (UINT64_C(1) << qemu_plugin_mem_size_shift(info));
+    (void)pthread_mutex_lock(&lock);
     for (; address < end; ++address) {
         page_of(address)->written[address % PAGE] = 1;
     }
+    (void)pthread_mutex_unlock(&lock);
 }
 
-static void on_mark(unsigned core, memory_info info, uint64_t address, void *user)
+static void begin_region(unsigned core, uint32_t region)
 {
-    (void)user;
     core_state *const state = &cores[core];
-    /* Its marks are bytes; it may save registers as well. */
-    if (!qemu_plugin_mem_is_store(info) || qemu_plugin_mem_size_shift(info) != 0) {
-        return;
-    }
-    if (!has_cell) { /* the program begins with region 0 */
-        first_cell = address;
-        has_cell = true;
-    }
-    state->said |= (uint32_t)((address - first_cell) & 15U) << (4 * state->n_said);
-    if (++state->n_said < NIBBLES) {
-        return;
-    }
     if (state->region != 0) {
         printf("dlb count %" PRIu32 " %" PRIu64, state->region, state->count - state->before);
         if (core != 0) {
@@ -142,10 +152,71 @@ static void on_mark(unsigned core, memory_info info, uint64_t address, void *use
         printf("\n");
         fflush(stdout);
     }
-    state->region = state->said;
+    state->region = region;
     state->before = state->count;
+}
+
+static void wait_for(unsigned core, unsigned other, uint32_t progress)
+{
+    const uint64_t then = signalled[other % CORES][progress % SAID];
+    if (cores[core].count < then) {
+        cores[core].count = then;
+    }
+    cores[core].count += WAIT_COST;
+}
+
+static void on_mark(unsigned core, memory_info info, uint64_t address, void *user)
+{
+    const mark_kind kind = (mark_kind)(uintptr_t)user;
+    core_state *const state = &cores[core];
+    /* Its marks are bytes; it may save registers as well. */
+    if (!qemu_plugin_mem_is_store(info) || qemu_plugin_mem_size_shift(info) != 0) {
+        return;
+    }
+    if (!has_cell) { /* the program begins with region 0, before other cores */
+        first_cell = address;
+        has_cell = true;
+    }
+    state->said |= ((address - first_cell) & 15U) << (4 * state->n_said);
+    if (++state->n_said < (kind == MARK ? (unsigned)NIBBLES : (unsigned)LONG_NIBBLES)) {
+        return;
+    }
+    const uint32_t number = (uint32_t)state->said;
+    const unsigned other = (unsigned)(state->said >> 32);
     state->said = 0;
     state->n_said = 0;
+    (void)pthread_mutex_lock(&lock);
+    if (kind == MARK) {
+        begin_region(core, number);
+    } else if (kind == SIGNAL) {
+        signalled[core][number % SAID] = state->count;
+    } else {
+        wait_for(core, other, number);
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
+/* Say what kind of mark a function is; 0 = none. */
+static uintptr_t kind_of(const char *symbol)
+{
+    static const char *const names[] = {"board_mark", "board_signal", "board_wait"};
+    for (uintptr_t i = 0; symbol != NULL && i < sizeof names / sizeof names[0]; ++i) {
+        if (strcmp(symbol, names[i]) == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+static bool is_idle(const char *symbol)
+{
+    static const char *const names[] = {"dlb_wait", "dlb_progress", "rest", "ring", "board_park"};
+    for (size_t i = 0; symbol != NULL && i < sizeof names / sizeof names[0]; ++i) {
+        if (strcmp(symbol, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void on_translation(plugin_id id, struct qemu_plugin_tb *block)
@@ -155,8 +226,12 @@ static void on_translation(plugin_id id, struct qemu_plugin_tb *block)
     for (size_t i = 0; i < n; ++i) {
         struct qemu_plugin_insn *const one = qemu_plugin_tb_get_insn(block, i);
         const char *const symbol = qemu_plugin_insn_symbol(one);
-        if (symbol != NULL && strcmp(symbol, "board_mark") == 0) {
-            qemu_plugin_register_vcpu_mem_cb(one, on_mark, NO_REGISTERS, WRITES, NULL);
+        const uintptr_t kind = kind_of(symbol);
+        if (kind != 0) {
+            qemu_plugin_register_vcpu_mem_cb(one, on_mark, NO_REGISTERS, WRITES, (void *)kind);
+            continue;
+        }
+        if (is_idle(symbol)) {
             continue;
         }
         if (is_single) {

@@ -1,6 +1,6 @@
 /* The machine that builds, as a board: what is sent and got stands in the files that the two
  * arguments name; marks take the processor's time, in nanoseconds. */
-#define _POSIX_C_SOURCE 199309L
+#define _POSIX_C_SOURCE 200112L
 
 #include "board.h"
 
@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+/* With BOARD_SERIAL cores_serial.c has the cores. */
+#if defined(BOARD_CORES) && !defined(BOARD_SERIAL)
+#include <pthread.h>
+#endif
 
 static FILE *input, *output;
 
@@ -56,6 +60,34 @@ void board_mark(uint32_t region)
 void board_stack_paint(void) {}
 void board_stack_report(void) {}
 
+#if defined(BOARD_CORES) && !defined(BOARD_SERIAL)
+static pthread_t threads[BOARD_CORES];
+
+static void *thread(void *core)
+{
+    board_core((uint32_t)(uintptr_t)core);
+    return NULL;
+}
+
+void board_start_cores(void)
+{
+    for (uintptr_t core = 1; core < BOARD_CORES; ++core) {
+        if (pthread_create(&threads[core], NULL, thread, (void *)core) != 0) {
+            board_fail("a thread cannot be started");
+        }
+    }
+}
+
+static void join_cores(void)
+{
+    for (uintptr_t core = 1; core < BOARD_CORES; ++core) {
+        (void)pthread_join(threads[core], NULL);
+    }
+}
+#else
+static void join_cores(void) {}
+#endif
+
 int main(int argc, char **argv)
 {
     if (argc != 3) {
@@ -68,5 +100,6 @@ int main(int argc, char **argv)
     }
     printf("dlb unit ns\n");
     const int status = board_program();
+    join_cores();
     return (fclose(output) == 0) ? status : 2;
 }

@@ -32,8 +32,9 @@ REQUANTIZE = Key(
 )
 SCHEDULE = Key(
     "schedule",
-    Choice(("auto",), later=("round_robin", "list", "split")),
-    "How kernels are dealt to cores; auto by default.",
+    Choice(("auto", "round_robin", "list", "split")),
+    "How kernels are dealt to cores: whole ones in turn, by the critical path, or parts of each; "
+    "auto by default: what is predicted to end first.",
 )
 PROFILE = Key("profile", _FILE, "A committed file of measurements; see docs/profile.md.")
 
@@ -184,12 +185,12 @@ TARGET = Record(
             "resources",
             Record(
                 (
-                    Key("cores", Whole(1, only=1), "Number of cores."),
-                    Key("threads", Whole(1), "Number of threads.", later=True),
-                    Key("pes", Whole(1), "Number of processing elements.", later=True),
+                    Key("cores", Whole(1), "Number of cores."),
+                    Key("threads", Whole(1), "Number of threads."),
+                    Key("pes", Whole(1), "Number of processing elements that run in step."),
                 )
             ),
-            "What computes; {cores: 1} by default.",
+            "What computes, one of the three; {cores: 1} by default.",
         ),
         Key(
             "clusters",

@@ -85,6 +85,7 @@ FILES = {
     "weights_header": "{model}_weights.h",
     "port_header": "dlb_port.h",
     "port_source": "dlb_port_memcpy.c",
+    "cores_source": "dlb_port_cores.c",
     "weights_source": "{model}_weights.c",
     "weights_binary": "{model}_weights.bin",
     "object": "{model}.o",
@@ -99,4 +100,4 @@ FILES = {
 The depfile is no stage's: it names paths, which no stage sees.
 
 A file without content is not written: weights_binary, unless the tables are embedded; those of the
-port, unless kernels run through a near memory."""
+port, unless kernels run through a near memory or on several cores."""

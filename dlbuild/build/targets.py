@@ -12,6 +12,7 @@ from dlbuild.base.yamlsrc import (
     Node,
     Scalar,
     Table,
+    integer,
     items,
     read_file,
     table,
@@ -106,7 +107,7 @@ class TargetBook:
         return _apply(said, self._resolve(wanted, path, is_own=to_own))
 
 
-def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:  # noqa: C901 - a key each
+def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:
     """Lay the keys of one table over what it extends."""
     target, entries = base.target, said.entries
     options = {k: node for k, node in entries.values.items() if k in OPTION_KEYS}
@@ -129,15 +130,22 @@ def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:  # noqa: 
             case "board":
                 board = _board(table(node, key), target.board or Board(), said.folder)
                 target = replace(target, board=board)
-            case "dma":
-                target = replace(target, dma=_dma(table(node, key), target.dma or Dma()))
             case "registers":
                 target = replace(target, registers=_registers(node, target.registers))
             case "runner":
                 target = replace(target, runner=word(node, key))
             case _:
-                pass  # options below; extends is done, summary is for people
+                target = _with_devices(target, key, node)
     return ResolvedTarget(target, {**base.options, **options})
+
+
+def _with_devices(target: Target, key: str, node: Node) -> Target:
+    """Lay what computes or copies over a target; other keys are options, or are done."""
+    if key == "dma":
+        return replace(target, dma=_dma(table(node, key), target.dma or Dma()))
+    if key == "resources":
+        return replace(target, resources=_resources(table(node, key), node))
+    return target
 
 
 def _alignment(node: Node) -> int:
@@ -197,6 +205,22 @@ def _copied(memory: Memory, entries: Table) -> Memory:
         rate = read_quantity(word(entries["rate"], "rate"), RATE)
         memory = replace(memory, copy_bytes_per_cycle=rate)
     return memory
+
+
+MOST_CORES = 16
+"""So many counters of progress has the port."""
+
+
+def _resources(entries: Table, node: Node) -> tuple[str, int]:
+    if len(tuple(entries)) != 1:
+        raise node.error(
+            "'resources' is one of cores, threads and pes", fix="write resources: {cores: 2}"
+        )
+    (kind,) = entries
+    count = integer(entries[kind], kind, 1)
+    if count > MOST_CORES:
+        raise entries[kind].error(f"there are at most {MOST_CORES} {kind}", fix="use fewer")
+    return kind, count
 
 
 def _dma(entries: Table, base: Dma) -> Dma:

@@ -76,8 +76,14 @@ def _cmake(name: str, words: Sequence[str]) -> str:
 def _is_written(name: str, build: Build, target: Target) -> bool:
     if name == "weights_binary":
         return build.options.weights == "incbin"
-    is_port = name in ("port_header", "port_source")
-    return not is_port or is_tiled(target.memories)
+    has_tiles = is_tiled(target.memories)
+    is_several = target.resources[1] > 1
+    needed = {
+        "port_header": has_tiles or is_several,
+        "port_source": has_tiles,
+        "cores_source": is_several,
+    }
+    return needed.get(name, True)
 
 
 _VARIABLES = {

@@ -24,9 +24,9 @@ from dlbuild.cli.project import add_jobs, add_targets, asked_targets
 from dlbuild.ir import codec, weights
 from dlbuild.ir.costs import Measurement, Measurements
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule
+from dlbuild.ir.plans import Profile, Schedule, TilePlan
 from dlbuild.ir.profile_graph import ProfileGraph
-from dlbuild.report.profile import profile_text, trial_text
+from dlbuild.report.profile import makespan_text, profile_text, trial_text
 from dlbuild.report.trace import trace_text
 from dlbuild.run.samples import samples_of
 from dlbuild.run.trial import Trial, plain_plan, trial
@@ -63,6 +63,9 @@ def run(given: argparse.Namespace) -> int:
         return 0
     for one in engine.keys.recipe.builds:
         print("\n".join(profile_text(one.label, profile_of(engine, one), costs_of(engine, one))))
+        kind, count = engine.keys.recipe.targets[one.target].resources
+        if count > 1:
+            print("\n".join(makespan_text(graphs[one.label], kind, count)))
     if given.trace:
         folder = Path(given.trace)
         for label, found in graphs.items():
@@ -132,4 +135,5 @@ def _trial(
 def _graph_of(engine: Engine, one: Build) -> ProfileGraph:
     schedule = codec.decode(engine.content(one, "schedule"), Schedule)
     graph = codec.decode(engine.content(one, "graph"), Graph)
-    return profile_graph(graph, profile_of(engine, one), costs_of(engine, one), schedule)
+    tiles = codec.decode(engine.content(one, "tiles"), TilePlan)
+    return profile_graph(graph, profile_of(engine, one), costs_of(engine, one), tiles, schedule)

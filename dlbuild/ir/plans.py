@@ -114,11 +114,32 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One task: a kernel over a part of its domain; no box = the whole."""
+    """One task: a kernel over a part of its domain; no box = the whole.
+
+    share: what part of the kernel's time it takes.
+    """
 
     kernel: str
     number: int = 0
     boxes: tuple[Box, ...] = ()
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What a tile reads or writes of a tensor: a range of each axis of `view`.
+
+    first_byte, end_byte: where that lies in the tensor; bytes between may be others' to touch.
+    """
+
+    kernel: str
+    tile: int
+    tensor: str
+    is_write: bool
+    view: tuple[int, ...]
+    ranges: tuple[tuple[int, int], ...]
+    first_byte: int
+    end_byte: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,12 +310,14 @@ class TilePlan:
     strips: kernels whose tasks are computed together; each kernel is in one of them at most.
     sums: the partial results of layers.
     tilings: kernels that run through a near memory. One step of the schedule runs all its tasks.
+    touches: what each tile with boxes reads and writes; others touch whole tensors.
     """
 
     tiles: tuple[Tile, ...]
     strips: tuple[Strip, ...] = ()
     sums: tuple[Sums, ...] = ()
     tilings: tuple[Tiling, ...] = ()
+    touches: tuple[Touch, ...] = ()
 
 
 NO_TILES = TilePlan(())
@@ -339,8 +362,18 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Before a step: until another core has done its step `step`, and so all before that."""
+
+    core: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One line of the schedule: a tile of a kernel on a core. `is_code` is false for an alias.
+
+    Each core does its steps in the order of their numbers. waits: what they wait for.
 
     strip: the number, from 1, of the strip it belongs to; steps of a strip are neighbours and run
     together. 0 = none.
@@ -352,6 +385,7 @@ class Step:
     core: int = 0
     is_code: bool = True
     strip: int = 0
+    waits: tuple[Wait, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

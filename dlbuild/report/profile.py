@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile_graph import ProfileGraph
 from dlbuild.report.text import table_text
 from dlbuild.run.trial import Trial
 
@@ -26,6 +27,17 @@ def profile_text(label: str, profile: Profile, costs: Costs) -> Iterator[str]:
         for kernel, found in zip(profile.kernels, costs.kernels, strict=True)
     ]
     yield from (f"  {line}" for line in table_text(_HEADER, rows))
+
+
+def makespan_text(graph: ProfileGraph, kind: str, count: int) -> Iterator[str]:
+    """Yield what several cores are predicted to take, and how busy each is."""
+    total = sum(node.time for node in graph.nodes)
+    yield (
+        f"  predicted makespan on {count} {kind}: {graph.makespan:,} {graph.unit},"
+        f" {total / (graph.makespan or 1):.2f} times as fast as one"
+    )
+    busy = [sum(node.time for node in graph.nodes if node.core == core) for core in range(count)]
+    yield "  busy: " + ", ".join(f"{100 * time / (graph.makespan or 1):.0f} %" for time in busy)
 
 
 def trial_text(label: str, found: Trial, known: int) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
 from dlbuild.run.callgrind import instructions
 from dlbuild.run.compile import code_flags
+from dlbuild.run.cores import core_flags
 from dlbuild.run.counter import counter
 from dlbuild.run.elf import Symbol, symbols
 from dlbuild.run.lines import Range, Said
@@ -133,7 +134,7 @@ def _on_board(asked: Bench, sample: Values, work: Path) -> Figures:
     program = maker.program(text, "run", [asked.archive, *ports], work)
     runs = [program.converse(sent, with_memory), program.converse(sent, counts)]
     parts = Said()
-    if asked.steps and built.options.input != "streamed":
+    if asked.steps and _has_steps(built):
         hooked, texts = _hooked(asked, work)
         stepped = maker.program(model_program(hooked), "steps", [texts, *ports], work)
         parts = stepped.converse(sent, counts)
@@ -143,23 +144,32 @@ def _on_board(asked: Bench, sample: Values, work: Path) -> Figures:
 
 def _on_host(asked: Bench, sample: Values, work: Path) -> Figures:
     built = asked.built
-    maker = Compiler(built.target.toolchain.cc, code_flags(built.target, built.options))
+    maker = Compiler(
+        built.target.toolchain.cc,
+        (*code_flags(built.target, built.options), *core_flags(built.target)),
+    )
     sent = run_input(built, [sample], 1)
     ports = built.ports(is_honest=False)
     text = model_program(built, is_linked=True)
     program = maker.program(text, "run", [asked.archive, *ports], work)
     runs = [_listen(program, asked, sent, work) for _ in range(N_RUNS)]
     parts = Said()
-    if asked.steps and built.options.input != "streamed":
+    if asked.steps and _has_steps(built):
         hooked, texts = _hooked(asked, work)
         stepped = maker.program(model_program(hooked), "steps", [texts, *ports], work)
         parts = _listen(stepped, asked, sent, work)
     return _figures(asked, runs, parts, None)
 
 
+def _has_steps(built: Built) -> bool:
+    """Say whether there can be a hook between the steps."""
+    return built.options.input != "streamed" and built.target.resources[1] == 1
+
+
 def _listen(program: Program, asked: Bench, sent: bytes, work: Path) -> Said:
     """Count instructions if valgrind is there, else take the time."""
-    counted = instructions(program, asked.built.name, sent, work) if asked.count else None
+    is_counted = asked.count and asked.built.target.resources[1] == 1
+    counted = instructions(program, asked.built.name, sent, work) if is_counted else None
     return counted or program.listen(sent)
 
 
@@ -209,6 +219,9 @@ def _figures(asked: Bench, runs: Sequence[Said], steps: Said, written: Written |
 
 _STACK = ("board_stack_limit", "board_stack_end")
 
+_OF_CORES = ("job", "progress_of", "board_core_stacks")
+"""What several cores write to meet, and their stacks."""
+
 Place = Symbol | Range
 
 
@@ -220,7 +233,8 @@ def written_places(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
     at = {one.name: one.address for one in names}
     stack = Range(at[_STACK[0]], at[_STACK[1]] - at[_STACK[0]])
     rest = list(ranges)
-    places: list[Place] = [*arenas, *outputs, stack]
+    cores = [one for one in names if one.name in _OF_CORES]
+    places: list[Place] = [*arenas, *outputs, stack, *cores]
     for place in places:
         rest = [part for one in rest for part in _without(one, place)]
     return Written(

@@ -9,6 +9,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.target import Board, Options, Target
 from dlbuild.run.compile import code_flags
+from dlbuild.run.cores import core_flags
 from dlbuild.run.lines import Said, converse
 from dlbuild.run.link import link_flags
 from dlbuild.run.toolchain import resolve, run
@@ -70,6 +71,7 @@ class BoardMaker:
         command = [
             *resolve(target.toolchain.cc),
             *code_flags(target, self.options),
+            *core_flags(target),
             *(f"-I{folder.resolve()}" for folder in folders),
             *files,
             *link_flags(board),
@@ -78,7 +80,7 @@ class BoardMaker:
         done = run(command, work)
         if done.status != 0 or not made.is_file():
             raise _refusal(target, done.text)
-        return BoardProgram(made, target.runner)
+        return BoardProgram(made, target.runner.replace("{cores}", str(target.resources[1])))
 
 
 def _refusal(target: Target, text: str) -> UserError:

@@ -62,6 +62,8 @@ class Built:
 
         is_honest: for programs that run on this machine.
         """
+        if self.target.resources[1] > 1:
+            return (self.folder / "dlb_port_cores.c",)
         if not self.tiles.tilings:
             return ()
         if is_honest:
@@ -152,7 +154,7 @@ def layer_program(built: Built, steps: Sequence[Step]) -> str:
             kernel=step.kernel,
             reads=tuple(_place(built, name) for name in reads_of(built, step)),
             writes=tuple(_place(built, name) for name in writes_of(built, step)),
-            call=f"{calls[step.number].function}({', '.join(calls[step.number].arguments)});",
+            call=" ".join(f"{call.text};" for call in calls.values() if _is_of(call.step, step)),
         )
         for step in steps
     ]
@@ -161,8 +163,17 @@ def layer_program(built: Built, steps: Sequence[Step]) -> str:
 
 
 def code_steps(built: Built) -> tuple[Step, ...]:
-    """Return the steps that call a function of their own; those of strips run together."""
-    return tuple(step for step in built.schedule.steps if step.is_code and not step.strip)
+    """Return the steps that call a function of their own; those of strips run together.
+
+    Of a kernel that is divided among cores, the first.
+    """
+    steps = built.schedule.steps
+    return tuple(step for step in steps if step.is_code and not step.strip and not step.tile)
+
+
+def _is_of(step: Step, first: Step) -> bool:
+    """Say whether a step is of the same kernel."""
+    return step.kernel == first.kernel
 
 
 def reads_of(built: Built, step: Step) -> tuple[str, ...]:
@@ -266,6 +277,7 @@ def _render(built: Built, template: str, context: Mapping[str, object], suffix: 
         "arena": built.options.arena if has_arena else "",
         "hook": built.options.hook,
         "has_near": bool(built.tiles.tilings),
+        "cores": built.target.resources[1],
     }
     return built.model.environment.get_template(template).render({**common, **context})
 

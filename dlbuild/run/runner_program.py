@@ -11,6 +11,7 @@ from typing import Protocol
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.target import Target
+from dlbuild.run.cores import core_flags
 from dlbuild.run.lines import Said, take
 from dlbuild.run.toolchain import resolve, run
 
@@ -115,6 +116,7 @@ class Program:
 def compiler_for(target: Target, extra: Sequence[str] = ()) -> Compiler:
     """Return the target's compiler if its programs run here, else this machine's."""
     tool = target.toolchain
+    extra = (*core_flags(target), *extra)
     if _machine(tool.cc) == _machine(HOST_COMPILER):
         return Compiler(tool.cc, (*tool.cflags, *extra))
     note = (

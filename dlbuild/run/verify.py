@@ -13,7 +13,7 @@ import numpy as np
 
 from dlbuild.ir.plans import Step
 from dlbuild.ir.weights import Array
-from dlbuild.run.board import BoardMaker
+from dlbuild.run.board import BoardMaker, boards_folder
 from dlbuild.run.counted import with_rest_of
 from dlbuild.run.reference import Model, Reference, reference
 from dlbuild.run.runner import (
@@ -34,6 +34,9 @@ from dlbuild.run.verify_judge import judged
 from dlbuild.run.verify_slack import Question
 
 N_RUNS = 3
+SERIAL = "-DBOARD_SERIAL"
+"""Lets all cores of a program run on one thread."""
+
 EXPECTED = "expected outputs of the samples"
 
 
@@ -104,7 +107,7 @@ def verify(
     answer = _reference(model, built, samples, layers=checks.layers)
     with tempfile.TemporaryDirectory(prefix="dlbuild-verify-") as temporary:
         work = checks.work or Path(temporary)
-        runs = _runs(built, samples, maker, checks.n_runs, work)
+        runs = _runs(built, samples, maker, checks, work)
         layers = _layers(built, answer, maker, work) if checks.layers else {}
     notes = [maker.note, *(answer.notes if answer else ())]
     if checks.layers and answer is not None:
@@ -148,13 +151,22 @@ def _reference(
 
 
 def _runs(
-    built: Built, samples: Sequence[Sample], maker: Maker, n_runs: int, work: Path
+    built: Built, samples: Sequence[Sample], maker: Maker, checks: Checks, work: Path
 ) -> tuple[tuple[Values, ...], ...]:
+    n_runs, flags = checks.n_runs, checks.flags
     tables = built.folder / f"{built.name}_weights.c"
     is_here = not built.target.runner
     text = model_program(built, is_honest=is_here)
+    inputs = [sample.inputs for sample in samples]
     program = maker.program(text, "run", [tables, *built.ports(is_honest=is_here)], work)
-    return run_model(built, program, [sample.inputs for sample in samples], n_runs)
+    found = run_model(built, program, inputs, n_runs)
+    if built.target.resources[1] == 1 or not is_here:
+        return found
+    # The same cores on one thread, in orders that threads seldom have.
+    serial = compiler_for(built.target, (SERIAL, *flags))
+    program = serial.program(text, "serial", [tables, boards_folder() / "cores_serial.c"], work)
+    others = run_model(built, program, inputs, n_runs)
+    return tuple((*runs, *more) for runs, more in zip(found, others, strict=True))
 
 
 def _layers(

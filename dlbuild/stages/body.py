@@ -49,7 +49,7 @@ def body(
                 f"{_MARGIN * 2}return {model.face.macro}_ABORTED;",
                 f"{_MARGIN}}}",
             ]
-    return [*_unused(model, schedule, used), *lines]
+    return [*unused(model, schedule, used), *lines]
 
 
 def _strip_comment(schedule: Schedule, last: Step) -> str:
@@ -57,17 +57,17 @@ def _strip_comment(schedule: Schedule, last: Step) -> str:
     return block(f"{steps[0]} to {steps[-1]} row by row", _MARGIN)
 
 
-def _unused(model: Sources, schedule: Schedule, used: set[str]) -> list[str]:
+def unused(model: Sources, schedule: Schedule, used: set[str]) -> list[str]:
     """Return a line for each parameter that no step reads, which compilers would warn of."""
     used = used | {word.split("->")[0] for word in used if "->" in word}
     names = [a.name for a in parameters(model, schedule) if a.name not in (*used, "user")]
     return [f"{_MARGIN}(void){name};" for name in names]
 
 
-def step_comment(model: Sources, step: Step, margin: str = _MARGIN) -> str:
-    """Return the comment that says what a step with code computes."""
+def step_comment(model: Sources, step: Step, margin: str = _MARGIN, part: str = "") -> str:
+    """Return the comment that says what a step with code computes. part: which tile, if one."""
     kernel = model.profile.kernel[step.kernel]
-    return _comment(step, kernel, model, _work(kernel, model), margin)
+    return _comment(step, kernel, model, _work(kernel, model) + part, margin)
 
 
 def _comment(step: Step, kernel: Kernel, model: Sources, rest: str, margin: str = _MARGIN) -> str:

@@ -13,14 +13,7 @@ from dlbuild.ir.plans import NO_TILES, Kernel, Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.kernels import instances_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
-
-PREDICTED = "cycles"
-"""The unit of predictions: those of the target's cost table."""
-
-
-def predicted(profile: Profile) -> Costs:
-    """Return the costs of a profile that nobody measured."""
-    return Costs(PREDICTED, tuple(KernelCost(k.name, _predicted(k)) for k in profile.kernels))
+from dlbuild.stages.predicted import PREDICTED, predicted_time
 
 
 def costs(
@@ -40,23 +33,18 @@ def costs(
         if (entry := measured.of.get(signatures[k.name])) and entry.target == where
     }
     if not known:
-        found = (KernelCost(k.name, _predicted(k), signatures[k.name]) for k in profile.kernels)
+        found = (KernelCost(k.name, predicted_time(k), signatures[k.name]) for k in profile.kernels)
         return Costs(PREDICTED, tuple(found))
-    guessed = sum(_predicted(k) for k in profile.kernels if k.name in known)
+    guessed = sum(predicted_time(k) for k in profile.kernels if k.name in known)
     ratio = sum(entry.cost for entry in known.values()) / guessed if guessed else 1.0
     found = (
         KernelCost(k.name, known[k.name].cost, signatures[k.name], is_measured=True)
         if k.name in known
-        else KernelCost(k.name, round(ratio * _predicted(k)), signatures[k.name])
+        else KernelCost(k.name, round(ratio * predicted_time(k)), signatures[k.name])
         for k in profile.kernels
     )
     unit = next(iter(known.values())).unit
     return Costs(unit, tuple(found))
-
-
-def _predicted(kernel: Kernel) -> int:
-    """Return the prediction; a view needs no code, as a rule."""
-    return 0 if kernel.alias is not None else kernel.cycles
 
 
 def signatures(  # noqa: PLR0913 - keywords; what a kernel's time depends on

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from dlbuild.emit.handwritten import render
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
@@ -10,6 +11,7 @@ from dlbuild.ir.plans import NO_TILES, Kernel, Schedule, Step, TilePlan, handwri
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places
+from dlbuild.stages.parts import given_number, part_instance
 from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sources import Sources
 from dlbuild.stages.spaces import space_of
@@ -52,22 +54,28 @@ def functions(
     `restrict` stands where the schedule proves that an operand overlaps nothing that is written.
     Steps of strips are not among them: see `strip_code`.
     """
+    tile_of = {(tile.kernel, tile.number): tile for tile in tiles.tiles if tile.boxes}
     users: dict[str, list[str]] = {}
     texts: dict[str, tuple[KernelText, ...]] = {}
     calls: dict[int, Call] = {}
+    printed = cache(partial(_texts, model, places, tiles))
     for step in schedule.steps:
         if not step.is_code or step.strip:
             continue
         name = model.face.kernels[step.kernel]
-        made = _texts(model, places, tiles, step.kernel)
+        made = printed(step.kernel)
         text = made[-1]
         # The name, and how far it moves the lines under it, is all that may differ.
         whole = " ".join(word for part in made for word in part.text.split())
         key = re.sub(rf"\b{name}{OWN_NAMES}\b", r"\1", whole)
         texts.setdefault(key, made)
         alike = users.setdefault(key, [])
-        alike.append(step.kernel)
+        if step.kernel not in alike:
+            alike.append(step.kernel)
         arguments = tuple(_argument(model, places, step.kernel, p, tiles) for p in text.parameters)
+        tile = tile_of.get((step.kernel, step.tile))
+        if tile is not None:
+            arguments += tuple(str(given_number(tile, name)) for name in text.given)
         function = model.face.kernels[alike[0]] + ("_tiles" if len(made) > 1 else "")
         calls[step.number] = Call(step, function, arguments)
     shared: list[KernelText] = []
@@ -124,6 +132,11 @@ def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tupl
             environment=model.environment,
             registers=model.registers,
         )
+    parts = [tile for tile in tiles.tiles if tile.kernel == kernel and tile.boxes]
+    if parts:
+        space = space_of(model.profile.kernel[kernel], instance, model.graph, model.profile)
+        assert space is not None, "what has parts can be cut"
+        instance = part_instance(instance, space, parts)
     return (
         render(
             instance,

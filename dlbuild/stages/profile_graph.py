@@ -4,32 +4,58 @@ from collections.abc import Iterator
 
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule
+from dlbuild.ir.plans import Profile, Schedule, Step, TilePlan, Touch
 from dlbuild.ir.profile_graph import Edge, Node, ProfileGraph
+from dlbuild.stages.timeline import time_of, timeline
 
 
-def profile_graph(graph: Graph, profile: Profile, costs: Costs, schedule: Schedule) -> ProfileGraph:
+def profile_graph(
+    graph: Graph, profile: Profile, costs: Costs, tiles: TilePlan, schedule: Schedule
+) -> ProfileGraph:
     """Return the calls of a schedule in its order, each with its predicted start."""
-    nodes = []
-    now = 0
-    for step in schedule.steps:
-        found = costs.of[step.kernel]
-        time = found.cost if step.is_code else 0
-        macs = profile.kernel[step.kernel].macs
-        nodes.append(
-            Node(step.number, step.kernel, step.core, (), macs, time, now, found.is_measured)
+    tile_of = {(tile.kernel, tile.number): tile for tile in tiles.tiles}
+    time = time_of(tiles, costs)
+    spans = timeline(schedule.steps, time)
+    nodes = tuple(
+        Node(
+            step.number,
+            step.kernel,
+            step.core,
+            tile_of[step.kernel, step.tile].boxes,
+            round(profile.kernel[step.kernel].macs * tile_of[step.kernel, step.tile].share),
+            time(step),
+            spans[step.number].start,
+            costs.of[step.kernel].is_measured,
         )
-        now += time
-    return ProfileGraph(costs.unit, now, tuple(nodes), tuple(_edges(graph, profile, schedule)))
+        for step in schedule.steps
+    )
+    edges = tuple(_edges(graph, profile, tiles, schedule))
+    return ProfileGraph(costs.unit, max((s.end for s in spans.values()), default=0), nodes, edges)
 
 
-def _edges(graph: Graph, profile: Profile, schedule: Schedule) -> Iterator[Edge]:
-    writers: dict[str, list[int]] = {}
+def _edges(graph: Graph, profile: Profile, tiles: TilePlan, schedule: Schedule) -> Iterator[Edge]:
+    """Yield what flows: from each tile that writes a tensor to each that reads some of it."""
+    touched: dict[tuple[str, int, str, bool], Touch] = {
+        (t.kernel, t.tile, t.tensor, t.is_write): t for t in tiles.touches
+    }
+    writers: dict[str, list[Step]] = {}
     for step in schedule.steps:
         for tensor in profile.kernel[step.kernel].writes:
-            writers.setdefault(tensor, []).append(step.number)
+            writers.setdefault(tensor, []).append(step)
     for step in schedule.steps:
         for tensor in profile.kernel[step.kernel].reads:
-            size = graph.tensor[tensor].size_bytes
-            for source in writers.get(tensor, [None]):
-                yield Edge(source, step.number, tensor, size)
+            read = touched.get((step.kernel, step.tile, tensor, False))
+            size = read.end_byte - read.first_byte if read else graph.tensor[tensor].size_bytes
+            if tensor not in writers:
+                yield Edge(None, step.number, tensor, size)
+            for source in writers.get(tensor, []):
+                write = touched.get((source.kernel, source.tile, tensor, True))
+                if read is None or write is None or _meet(read, write):
+                    yield Edge(source.number, step.number, tensor, size)
+
+
+def _meet(read: Touch, write: Touch) -> bool:
+    return read.view != write.view or all(
+        mine[0] < theirs[1] and theirs[0] < mine[1]
+        for mine, theirs in zip(read.ranges, write.ranges, strict=True)
+    )

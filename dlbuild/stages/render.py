@@ -30,6 +30,7 @@ from dlbuild.stages.arena import (
     near_room,
 )
 from dlbuild.stages.body import StripCall, body
+from dlbuild.stages.core_code import core_entries, job
 from dlbuild.stages.declaration import (
     accessors,
     assertion,
@@ -86,7 +87,7 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         # C has no empty union, and the signature is to stay the same.
         room = replace(room, members=(Member("uint8_t", "unused", 1),), size_bytes=1)
     return {
-        **(_port_files(model) if is_tiled(target.memories) else {}),
+        **_port_files(model),
         f"{name}.h": _header(model, tiles, schedule, room),
         f"{name}.c": _code(model, tiles, schedule, room),
         f"{name}_weights.h": _declarations(model),
@@ -103,13 +104,17 @@ def _room(model: Sources, tiles: TilePlan, schedule: Schedule) -> Arena:
 
 
 def _port_files(model: Sources) -> Mapping[str, str]:
-    """Return what kernels that run through a near memory call, and how a core does it.
+    """Return what generated code asks of a firmware, and how a core or several do it.
 
     Written for every model of such a target, so that the files are known before there is a plan.
     """
+    names = ["dlb_port_memcpy.c"] if is_tiled(model.target.memories) else []
+    names += ["dlb_port_cores.c"] if model.target.resources[1] > 1 else []
+    if not names:
+        return {}
     loader = model.environment.loader
     assert loader is not None
-    names = ("dlb_port.h", "dlb_port_memcpy.c")
+    names.insert(0, "dlb_port.h")
     return {name: loader.get_source(model.environment, f"port/{name}")[0] for name in names}
 
 
@@ -139,13 +144,16 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
         "accessors": accessors(model, schedule),
         "hook": options.hook,
         "reentrancy": (
-            "Reentrant, with an arena for each instance."
+            "One run at a time, since it uses all cores."
+            if is_callers and model.target.resources[1] > 1
+            else "Reentrant, with an arena for each instance."
             if is_callers
             else "Not reentrant (static arena)."
         ),
         "overlap": len(parameters(model, schedule)) > 1,
         "parameter_docs": parameter_docs(model, schedule),
         "declaration": declaration(model, schedule),
+        "resources": model.target.resources,
         "stream": found,
         "push": push_declaration(model, found) if found else "",
         "fetch": fetching(model, tiles.strips),
@@ -183,6 +191,7 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> s
     near = near_room(tiles, schedule, model.target)
     context: Context = {
         "near": near,
+        "job": job(model, schedule),
         "near_section": _section_attribute(_section(model, near.use.memory)) if near else "",
         "near_budget": _budget(near.use.budget_bytes) if near else "",
         "includes": sorted({"stdint.h"}.union(*(text.includes for text in texts))),
@@ -223,6 +232,8 @@ def _entries(  # noqa: PLR0913, PLR0917 - all that the functions of the user are
         for found in strips.strips
         if found.number not in streamed
     }
+    if model.target.resources[1] > 1:
+        return core_entries(model, tiles, schedule, kernels)
     lines = body(model, schedule, kernels, calls)
     if streamed:
         (number,) = streamed

@@ -24,31 +24,49 @@ UNNAMED = Memory("ram")
 """Where the arena of a target without memories lies; it has no budget."""
 
 
-def schedule(
-    graph: Graph, profile: Profile, tiles: TilePlan, target: Target, options: Options
+Spans = Sequence[tuple[int, int]]
+"""For each step the steps [first, last) that may run at the same time, or later than it."""
+
+
+def schedule(  # noqa: PLR0913, PLR0917 - the inputs of the stage
+    graph: Graph,
+    profile: Profile,
+    tiles: TilePlan,
+    target: Target,
+    options: Options,
+    spans: Spans | None = None,
 ) -> Schedule:
     """Return steps in the order of least peak, one for each tile, and a place for each tensor.
+
+    spans: of tiles that were dealt to several cores.
 
     Raises:
         UserError: no memory may hold the arena, or its budget is too small.
     """
-    plan = arrange(graph, profile, tiles, target, options)
+    plan = arrange(graph, profile, tiles, target, options, spans)
     check_model(graph, profile, plan, target)
     return plan
 
 
-def arrange(
-    graph: Graph, profile: Profile, tiles: TilePlan, target: Target, options: Options
+def arrange(  # noqa: PLR0913, PLR0917 - the inputs of the stage
+    graph: Graph,
+    profile: Profile,
+    tiles: TilePlan,
+    target: Target,
+    options: Options,
+    spans: Spans | None = None,
 ) -> Schedule:
     """Return the schedule whether its budgets hold or not.
 
-    The profile's order is kept unless another one makes the arena smaller.
+    The profile's order is kept unless another one makes the arena smaller; tiles that were dealt to
+    several cores are in their order already.
 
     Raises:
         UserError: no memory may hold the arena.
     """
-    plan = _in_order(graph, profile, tiles, target, options)
-    lower = _reordered(graph, profile, tiles, options)
+    plan = _in_order(graph, profile, tiles, target, options, spans)
+    is_dealt = target.resources[1] > 1
+    lower = tiles if is_dealt else _reordered(graph, profile, tiles, options)
     if lower == tiles:
         return plan
     other = _in_order(graph, profile, lower, target, options)
@@ -67,15 +85,20 @@ def _reordered(graph: Graph, profile: Profile, tiles: TilePlan, options: Options
     return replace(tiles, tiles=tuple(tile for number in order for tile in runs[number]))
 
 
-def _in_order(
-    graph: Graph, profile: Profile, tiles: TilePlan, target: Target, options: Options
+def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
+    graph: Graph,
+    profile: Profile,
+    tiles: TilePlan,
+    target: Target,
+    options: Options,
+    spans: Spans | None = None,
 ) -> Schedule:
     """Return the schedule of the tiles as they stand."""
     memory = arena_memory(target)
     profile = _without_in_place(profile, tiles)
     kernels = [tile.kernel for tile in tiles.tiles]
     together = Together(tiles)
-    lives = lifetimes(graph, profile, kernels, together.spans)
+    lives = lifetimes(graph, profile, kernels, spans or together.spans)
     sharing = share(graph, profile, kernels, lives, options, together.row_wise)
     steps = tuple(
         Line(

@@ -3,24 +3,33 @@
 from dataclasses import replace
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Tile, TilePlan
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.predicted import predicted
 from dlbuild.stages.schedule import arrange
+from dlbuild.stages.split import core_plan
 from dlbuild.stages.strips import budget_of, strip_plan
 from dlbuild.stages.tiling import near_plan
 
 
-def tile(
-    graph: Graph, profile: Profile, target: Target, options: Options, book: RuleBook | None = None
+def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
+    graph: Graph,
+    profile: Profile,
+    target: Target,
+    options: Options,
+    book: RuleBook | None = None,
+    costs: Costs | None = None,
 ) -> TilePlan:
     """Return the tasks of each kernel: one, the whole, or rows in strips with its neighbours.
 
     Strips are made if the input is streamed, if the arena is to be small (`optimize: ram`), or if
     layer by layer it exceeds its budget, or is fetched. They compute nothing twice but what
-    `max_recompute` allows. A target with a memory that
-    holds tiles has no strips: its kernels run through that memory one by one.
+    `max_recompute` allows. A target with a memory that holds tiles has no strips: its kernels run
+    through that memory one by one. Nor has a target of several cores, to which kernels or parts of
+    them are dealt.
 
     Args:
         graph: the model.
@@ -28,10 +37,14 @@ def tile(
         target: the chip.
         options: of the build.
         book: the rules; without them every kernel is whole.
+        costs: of the kernels, by which they are divided among cores; predictions if there are none.
     """
     whole = TilePlan(tuple(Tile(kernel.name) for kernel in profile.kernels))
     if book is None:
         return whole
+    if target.resources[1] > 1:
+        known = costs or predicted(profile)
+        return core_plan(graph, profile, known, target, options, book)
     tilings = near_plan(graph, profile, target, options, book)
     if tilings:
         return replace(whole, tilings=tilings)

@@ -1,4 +1,5 @@
-/* What generated code asks of a firmware: copies between memories. One port for all models. */
+/* What generated code asks of a firmware: copies between memories, and how cores wait for each other.
+ * One port for all models. */
 #ifndef DLB_PORT_H
 #define DLB_PORT_H
 
@@ -26,6 +27,22 @@ void dlb_copy_start(uint32_t channel, void *dst, const void *src, uint32_t bytes
 
 /** @brief Return when at most `n_outstanding` copies of a channel are still under way. */
 void dlb_copy_wait(uint32_t channel, uint32_t n_outstanding);
+
+/** @brief Return how far a core is: 0 at the start, what it signalled last since then.
+ *
+ *  All models of a firmware that use several cores use the same number of them, one model at a time.
+ */
+uint32_t dlb_progress(uint32_t core);
+
+/** @brief Say how far this core is. All that it wrote before is seen by whoever waited for that.
+ *
+ *  @param[in] core      the caller's own
+ *  @param[in] progress  more than before; it runs through zero at the end of its range
+ */
+void dlb_signal(uint32_t core, uint32_t progress);
+
+/** @brief Return when another core has signalled at least that progress. */
+void dlb_wait(uint32_t core, uint32_t progress);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,8 @@ from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile
 from dlbuild.run.compile import code_flags
 from dlbuild.run.toolchain import identify
-from dlbuild.stages.costs import costs, predicted, signatures
+from dlbuild.stages.costs import costs, signatures
+from dlbuild.stages.predicted import predicted
 
 
 def run(job: Job) -> Mapping[str, bytes]:

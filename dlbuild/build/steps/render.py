@@ -30,4 +30,5 @@ def run(job: Job) -> Mapping[str, bytes]:
         "weights_header": texts[f"{name}_weights.h"].encode(),
         "port_header": texts.get("dlb_port.h", "").encode(),
         "port_source": texts.get("dlb_port_memcpy.c", "").encode(),
+        "cores_source": texts.get("dlb_port_cores.c", "").encode(),
     }

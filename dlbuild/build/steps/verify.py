@@ -32,7 +32,7 @@ def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
         folder = Path(work)
         for suffix, file in _FILES.items():
             (folder / f"{name}{suffix}").write_bytes(job.inputs[file])
-        for file, content in (("dlb_port.h", "port_header"), ("dlb_port_memcpy.c", "port_source")):
+        for file, content in _PORT.items():
             (folder / file).write_bytes(job.inputs[content])
         built = Built(
             name,
@@ -55,6 +55,11 @@ def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
     return {"verdict": codec.encode(verdict)}
 
 
+_PORT = {
+    "dlb_port.h": "port_header",
+    "dlb_port_memcpy.c": "port_source",
+    "dlb_port_cores.c": "cores_source",
+}
 _FILES = {
     ".c": "source",
     ".h": "header",

@@ -354,10 +354,7 @@ LATER = {
     "targets: {b: {clock: 64 MHz}}": "'clock'",
     "targets: {b: {dma: {channels: 2}}}": "'channels'",
     "targets: {b: {dma: {two_dimensional: false}}}": "'two_dimensional'",
-    "targets: {b: {resources: {cores: 2}}}": "'cores': 2",
-    "targets: {b: {resources: {threads: 4}}}": "'threads'",
     "targets: {b: {memories: {a: {executes: true}}}}": "'executes': true",
-    "builds: [{model: kws, schedule: list}]": "'schedule': 'list'",
     "builds: [{model: kws, fold_constant_channels: true}]": "'fold_constant_channels': true",
 }
 

@@ -4,7 +4,8 @@ import pytest
 
 from dlbuild.ir.costs import Costs, KernelCost, Measurement, Measurements
 from dlbuild.ir.plans import Alias, Kernel, Profile
-from dlbuild.stages.costs import costs, missing, predicted
+from dlbuild.stages.costs import costs, missing
+from dlbuild.stages.predicted import predicted
 
 
 def kernel(name: str, cycles: int, alias: Alias | None = None) -> Kernel:
