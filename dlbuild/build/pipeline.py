@@ -33,7 +33,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.costs",
             reads=("graph", "profile"),
             makes=("costs",),
-            target=("name", "features", "toolchain", "runner"),
+            target=("name", "features", "registers", "toolchain", "runner"),
             options=("optimize", "requantize", "layout"),
             folders=("rules/ops", "templates"),
             measurements=True,

@@ -82,6 +82,7 @@ def signatures(  # noqa: PLR0913 - keywords; what a kernel's time depends on
             restrict=frozenset(o.name for o in instance.operands),
             constants=frozenset(o.name for o in instance.operands if o.tensor in constants),
             environment=printer,
+            registers=None if options.optimize == "size" else target.registers,
         )
         parts = [made.text, *(helper_text(printer, helper) for helper in made.helpers)]
         text = " ".join(re.sub(r"/\*.*?\*/", "", "\n".join(parts), flags=re.DOTALL).split())
