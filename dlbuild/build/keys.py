@@ -81,7 +81,9 @@ class KeyMaker:
         }
         for folder in stage.folders:
             found |= self.folder_digests[folder]
-        for program in stage.programs:
+        # A measurement is of what one compiler makes, which need not be there otherwise.
+        is_measured = stage.measurements and settings.measurements is not None
+        for program in (*stage.programs, *(("cc",) if is_measured else ())):
             command: str = getattr(settings.target.toolchain, program)
             found[f"program {command}"] = sha256(self.identify(command).encode())
         found |= {f"input {name}": inputs[name] for name in stage.reads}

@@ -38,7 +38,6 @@ PIPELINE = Pipeline(
             folders=("rules/ops", "templates"),
             measurements=True,
             libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
-            programs=("cc",),
         ),
         Stage(
             "tile",
