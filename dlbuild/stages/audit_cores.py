@@ -154,6 +154,10 @@ def _touched(step: Step, profile: Profile, tiles: TilePlan, schedule: Schedule) 
             for names, is_write in ((kernel.reads, False), (kernel.writes, True))
             for name in names
         ]
+        scratch = f"scratch of {step.kernel}"
+        if scratch in schedule.buffer:
+            whole = ((), (), 0, 0)
+            found.append(Touch(step.kernel, step.tile, scratch, True, *whole))  # noqa: FBT003 - is_write
     for touch in found:
         buffer = schedule.buffer[touch.tensor]
         root = buffer.alias_of or buffer.tensor

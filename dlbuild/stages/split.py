@@ -5,7 +5,7 @@ from dataclasses import replace
 from dlbuild.base.errors import UserError
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Tile, TilePlan, Touch
+from dlbuild.ir.plans import NO_TILES, Profile, Tile, TilePlan, Touch, handwritten_kernel
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
@@ -56,7 +56,9 @@ def divided(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     for kernel in profile.kernels:
         whole = (Tile(kernel.name),)
         instance = instance_of(kernel, graph, book, wish)
-        space = space_of(kernel, instance, graph, profile) if kernel.alias is None else None
+        # What is written by hand computes all of its outputs, in working memory of its own.
+        is_whole = kernel.alias is not None or handwritten_kernel(kernel, NO_TILES) is not None
+        space = None if is_whole else space_of(kernel, instance, graph, profile)
         division = divide(space, count, activations) if space else None
         time = costs.of[kernel.name].cost
         if space is None or division is None or division.longest * time + 2 * WAIT_COST >= time:

@@ -3,7 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlbuild.ir.plans import Buffer, Kernel, Profile, Schedule, Step, TilePlan, Touch, Wait
+from dlbuild.ir.plans import (
+    NO_TILES,
+    Buffer,
+    Kernel,
+    Profile,
+    Schedule,
+    Step,
+    TilePlan,
+    Touch,
+    Wait,
+)
+from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sharing import CALLER
 
 NOTHING = -1
@@ -53,6 +64,18 @@ class Uses:
                     first = buffer.offset_bytes
                     end = first + buffer.size_bytes
                     yield Use(step.number, tensor, is_write, first, end, None)
+            scratch = self._buffer.get(scratch_name(step.kernel, NO_TILES))
+            if scratch is not None:
+                first = scratch.offset_bytes
+                end = first + scratch.size_bytes
+                yield Use(
+                    step.number,
+                    scratch.tensor,
+                    is_write=True,
+                    first_byte=first,
+                    end_byte=end,
+                    touch=None,
+                )
             return
         for touch in touches:
             first = self._buffer[touch.tensor].offset_bytes
