@@ -3,6 +3,7 @@
     python bench/memory.py placement [--data DIR] [--only GLOB] [--effort N]
     python bench/memory.py strips [--corpus DIR] [--only GLOB] [--input GLOB] [--no-count]
     python bench/memory.py tiles [--only GLOB] [--sizes KIB,KIB] [--no-run]
+    python bench/memory.py behaviours
 
 Each subcommand is a module of this folder with `add_arguments(parser)` and `run(arguments)`,
 which prints its table and yields (name of a check, whether it passed).
@@ -12,11 +13,17 @@ Ends with `N passed, M failed`; the exit status is 1 if M > 0.
 import argparse
 import sys
 
+import memory_behaviours
 import memory_placement
 import memory_strips
 import memory_tiles
 
-SUBCOMMANDS = {"placement": memory_placement, "strips": memory_strips, "tiles": memory_tiles}
+SUBCOMMANDS = {
+    "placement": memory_placement,
+    "strips": memory_strips,
+    "tiles": memory_tiles,
+    "behaviours": memory_behaviours,
+}
 
 
 def main() -> int:

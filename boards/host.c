@@ -14,6 +14,10 @@
 #include <pthread.h>
 #endif
 
+#ifdef BOARD_MEMCHECK
+#include <valgrind/memcheck.h>
+#endif
+
 static FILE *input, *output;
 
 void board_read(void *to, uint32_t bytes)
@@ -33,6 +37,9 @@ void board_write(const void *from, uint32_t bytes)
 void board_fill(void *at, uint8_t byte, uint32_t bytes)
 {
     memset(at, byte, bytes);
+#ifdef BOARD_MEMCHECK
+    VALGRIND_MAKE_MEM_UNDEFINED(at, bytes); /* nobody may depend on it before it is written */
+#endif
 }
 
 void board_fail(const char *why)

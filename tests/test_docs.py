@@ -41,6 +41,14 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert not missing
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_the_tests_that_a_document_names_exist(path: Path) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", path.read_text())
+    texts = {file: (ROOT / file).read_text() for file, _ in named if (ROOT / file).exists()}
+    missing = [f"{f}::{t}" for f, t in named if f"\ndef {t}(" not in texts.get(f, "")]
+    assert not missing
+
+
 def test_the_recipe_of_the_readme_is_that_of_the_example() -> None:
     text = (EXAMPLES / "digits" / "dlbuild.yaml").read_text()
     assert blocks("yaml")[0] == text.partition("\n")[2]

@@ -20,6 +20,7 @@ from dlbuild.ir.plans import NO_TILES, Profile, Schedule, Step, TilePlan
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.weights import Array, dtype_name, loaded, stored
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.run.dead import dead_after
 from dlbuild.run.runner_program import Runnable
 from dlbuild.stages.arena import CALLER, Places, arena
 from dlbuild.stages.declaration import fetching, parameters
@@ -104,18 +105,27 @@ class _LayerStep:
     call: str
 
 
-def model_program(built: Built, *, is_linked: bool = False, is_honest: bool = False) -> str:
+def model_program(
+    built: Built, *, is_linked: bool = False, is_honest: bool = False, kills_dead: bool = False
+) -> str:
     """Return the text of the program that runs the whole model.
 
     is_linked: the model is in an archive; else the program includes its source, so that it can
     overwrite the arena between runs.
     is_honest: the port of its kernels tests them, and counts the bytes that they copy.
+    kills_dead: the plan has a hook, which overwrites what no later step may read.
     """
+    # On several cores another one may still read what is dead for this one.
+    is_alone = built.target.resources[1] == 1
+    kills_dead = kills_dead and built.options.hook and not is_linked and is_alone
+    user = "arena" if built.options.arena == "caller" else "&arena"
     ports = built.model.face.ports
     context = {
         "inputs": [_port(built, p, is_linked=is_linked) for p in ports if p.is_input],
         "outputs": [_port(built, p, is_linked=is_linked) for p in ports if not p.is_input],
-        "arguments": _arguments(built),
+        "arguments": _arguments(built, user if kills_dead else "NULL"),
+        "user": user if kills_dead else "NULL",
+        "dead": list(dead_after(built.schedule)) if kills_dead else [],
         "is_streamed": built.options.input == "streamed",
         "fetch": fetching(built.model, built.tiles.strips),
         "is_poisoned": not is_linked,
@@ -282,10 +292,10 @@ def _render(built: Built, template: str, context: Mapping[str, object], suffix: 
     return built.model.environment.get_template(template).render({**common, **context})
 
 
-def _arguments(built: Built) -> list[str]:
+def _arguments(built: Built, user: str = "NULL") -> list[str]:
     """Return what the program hands to the run function, in its order."""
     own = {port.name: f"dlb_{port.name}" for port in built.model.face.ports}
-    own |= {"user": "NULL", "fetch": "dlb_fetch"}
+    own |= {"user": user, "fetch": "dlb_fetch"}
     return [own.get(p.name, p.name) for p in parameters(built.model, built.schedule)]
 
 

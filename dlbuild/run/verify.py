@@ -156,7 +156,7 @@ def _runs(
     n_runs, flags = checks.n_runs, checks.flags
     tables = built.folder / f"{built.name}_weights.c"
     is_here = not built.target.runner
-    text = model_program(built, is_honest=is_here)
+    text = model_program(built, is_honest=is_here, kills_dead=True)
     inputs = [sample.inputs for sample in samples]
     program = maker.program(text, "run", [tables, *built.ports(is_honest=is_here)], work)
     found = run_model(built, program, inputs, n_runs)

@@ -4,6 +4,8 @@
 """
 
 import os
+import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +22,7 @@ from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import load_rules
 from dlbuild.run.guard import guarded_program
-from dlbuild.run.runner import Built, Values, model_program, run_model
+from dlbuild.run.runner import Built, Values, model_program, run_input, run_model
 from dlbuild.run.runner_program import Compiler, compile_program
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.parse import parse
@@ -34,6 +36,7 @@ CASES = int(os.environ.get("DLBUILD_STRIP_CASES", "6"))
 BOOK = load_rules([builtin_folder()])
 TARGET = Target("host", (Memory("sram"),))
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+MEMCHECK = ("valgrind", "-q", "--error-exitcode=9")
 TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8}
 
 
@@ -166,10 +169,14 @@ def built(
 
 
 def outputs(model: Built, samples: list[Values]) -> list[Mapping[str, Array]]:
-    """Run each sample twice over an arena filled with other bytes, under the sanitizers."""
+    """Run each sample twice over an arena filled with other bytes, under the sanitizers.
+
+    With a hook, what no later step may read is overwritten behind each step.
+    """
     sources = [model.folder / "net_weights.c"]
     compiler = Compiler("gcc", SANITIZED)
-    program = compile_program(model_program(model), "run", sources, compiler, model.folder)
+    text = model_program(model, kills_dead=True)
+    program = compile_program(text, "run", sources, compiler, model.folder)
     return [run for runs in run_model(model, program, samples, 2) for run in runs]
 
 
@@ -229,6 +236,55 @@ def test_an_input_in_rows_of_pixels_behind_a_transpose_is_streamed(tmp_path: Pat
     for got, wanted in zip(outputs(strips, samples), outputs(layers, samples), strict=True):
         for output, array in wanted.items():
             assert np.array_equal(got[output], array)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_byte_is_read_before_it_is_written(seed: int, tmp_path: Path) -> None:
+    if shutil.which("valgrind") is None:
+        assert "CI" not in os.environ, "valgrind is missing"
+        pytest.skip("valgrind is not installed")
+    file = tmp_path / "net.onnx"
+    onnx.save(network(seed, "int8"), file)
+    options = Options(requantize="fixed", optimize="ram", arena="caller", hook=True)
+    for number, chosen in enumerate(
+        (
+            replace(options, input="streamed", output="arena"),
+            replace(options, input="external", max_recompute=2.0),
+        )
+    ):
+        model, _ = built(file, chosen, tmp_path / str(number))
+        (name,) = model.graph.inputs
+        values = np.ones(model.graph.tensor[name].shape, np.int8)
+        sources = [model.folder / "net_weights.c"]
+        compiler = Compiler("gcc", ("-O1", "-DBOARD_MEMCHECK"))
+        text = model_program(model, kills_dead=True)
+        program = compile_program(text, "run", sources, compiler, model.folder)
+
+        program.listen(run_input(model, [{name: values}], 2), MEMCHECK)
+
+
+def test_a_byte_that_is_read_before_it_is_written_is_seen(tmp_path: Path) -> None:
+    if shutil.which("valgrind") is None:
+        assert "CI" not in os.environ, "valgrind is missing"
+        pytest.skip("valgrind is not installed")
+    file = tmp_path / "net.onnx"
+    onnx.save(network(0, "int8"), file)
+    options = Options(requantize="fixed", optimize="ram", input="streamed", output="arena")
+    model, tiles = built(file, options, tmp_path / "streamed")
+    (name,) = model.graph.inputs
+    values = np.ones(model.graph.tensor[name].shape, np.int8)
+    source = model.folder / "net.c"
+    kernel = model.model.face.kernels[tiles.strips[0].layers[0].kernel]
+    text = source.read_text()
+    assert text.count(f"            {kernel}(") >= 1
+    # Its rows are counted, but not computed.
+    source.write_text(re.sub(rf"( {{12}}){kernel}\([^;]*;", r"\1;", text, count=1))
+    compiler = Compiler("gcc", ("-O1", "-DBOARD_MEMCHECK"))
+    sources = [model.folder / "net_weights.c"]
+    program = compile_program(model_program(model), "run", sources, compiler, model.folder)
+
+    with pytest.raises(UserError, match="failed when run here"):
+        program.listen(run_input(model, [{name: values}], 1), MEMCHECK)
 
 
 @pytest.mark.parametrize("is_behind", [True, False])

@@ -4,7 +4,7 @@ Each case is a model of one operator, rendered twice: with all tensors resident,
 The port copies as late, as early or as randomly as it may, and stops the program if a window is
 used before it has arrived, or overwritten before it has left.
 
-DLBUILD_TILE_PROGRAMS: how many programs of 8 cases each; 4 by default, 250 at night.
+DLBUILD_TILE_PROGRAMS: how many programs of 20 cases each; 10 by default, 100 at night.
 """
 
 import os
@@ -43,7 +43,7 @@ from dlbuild.stages.tile import tile
 from dlbuild.stages.tiling import near_of, planned
 
 PORT = builtin_folder() / "templates" / "port"
-CASES_PER_PROGRAM = 8
+CASES_PER_PROGRAM = 20
 BOARD = Target(
     "board",
     memories=(
@@ -368,7 +368,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @settings(
-    max_examples=int(os.environ.get("DLBUILD_TILE_PROGRAMS", "4")),
+    max_examples=int(os.environ.get("DLBUILD_TILE_PROGRAMS", "10")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=True,
