@@ -29,7 +29,8 @@ def dead_after(schedule: Schedule) -> Iterator[Dead]:
         lives = sorted(
             (b.offset_bytes, b.offset_bytes + b.size_bytes)
             for b in schedule.buffers
-            if b.memory == use.memory and b.first_step <= step.number
+            if b.memory == use.memory
+            and b.first_step <= step.number
             # What lives to the end may be an output, which the caller reads after the last step.
             and (step.number < b.last_step - 1 or b.last_step == len(steps))
         )
