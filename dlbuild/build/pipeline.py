@@ -23,7 +23,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.profile",
             reads=("graph",),
             makes=("profile",),
-            target=("features", "cycles"),
+            target=("features", "cycles", "registers"),
             options=("optimize", "requantize", "layout", "input", "output"),
             folders=("rules/ops",),
             libraries=("numpy", "pyyaml"),

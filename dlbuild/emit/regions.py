@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import prod
 
 from dlbuild.emit.blocking import MOST_BLOCKED, Blocks, blockable, choose, guarded, points, work_of
 from dlbuild.emit.lower import Block, Lowered, merged, substituted, without_proved_guards
@@ -42,19 +43,29 @@ def regions(
 
 
 def _best(nest: Lowered, by_value: Collection[str], registers: Registers) -> tuple[Lowered, Blocks]:
-    """Return the interior of the nest whose blocks spare most, and these."""
-    best: tuple[Lowered, Blocks] = (nest, Blocks())
-    most = 0.0
+    """Return the interior of the nest whose blocks spare most, and these.
+
+    What is left around an interior can be in blocks too, of the axes that need none.
+    """
+    found: list[tuple[Lowered, Blocks, float]] = [(nest, Blocks(), 0.0)]
     for axes in _choices(nest):
         inner = _interior(nest, axes)
         work = work_of(inner, by_value) if inner is not None else None
         if inner is None or work is None:
             continue
         open_ = [axis for axis in blockable(work) if axis in axes]
-        blocks, spared = choose(work, open_, registers)
-        if spared > most:
-            best, most = (inner, blocks), spared
-    return best
+        found.append((inner, *choose(work, open_, registers)))
+    everywhere = max(spared for inner, _, spared in found if _area(inner) == _area(nest))
+
+    def all_spared(one: tuple[Lowered, Blocks, float]) -> float:
+        return one[2] + everywhere * (1 - _area(one[0]) / _area(nest))
+
+    inner, blocks, _ = max(found, key=all_spared)
+    return inner, blocks
+
+
+def _area(nest: Lowered) -> int:
+    return prod(points(nest, axis) for axis in nest.domain)
 
 
 def _choices(nest: Lowered) -> Iterator[tuple[str, ...]]:

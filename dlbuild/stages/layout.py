@@ -24,13 +24,16 @@ Order = tuple[int, ...]
 _LEAST_RANK_WITH_CHANNELS = 3
 
 
-def layouts(graph: Graph, instances: Sequence[Instance], options: Options) -> tuple[Layout, ...]:
+def layouts(
+    graph: Graph, instances: Sequence[Instance], options: Options, lanes: int = 1
+) -> tuple[Layout, ...]:
     """Choose the order of every tensor that a kernel touches.
 
     Args:
         graph: the model.
         instances: its kernels, in topological order.
         options: `layout` gives interface tensors another order than the model's.
+        lanes: of the target's vectors of floats.
 
     Raises:
         UserError: `layout` names a tensor that is not at the interface.
@@ -43,7 +46,7 @@ def layouts(graph: Graph, instances: Sequence[Instance], options: Options) -> tu
                 where=graph.name,
                 fix=f"name one of {', '.join(interface)}",
             )
-    return _Choice(graph, instances, options).layouts()
+    return _Choice(graph, instances, options, lanes).layouts()
 
 
 def channels_last(rank: int) -> Order:
@@ -67,8 +70,11 @@ def usual(order: Order, shape: Sequence[int]) -> Order:
 
 
 class _Choice:
-    def __init__(self, graph: Graph, instances: Sequence[Instance], options: Options) -> None:
+    def __init__(
+        self, graph: Graph, instances: Sequence[Instance], options: Options, lanes: int
+    ) -> None:
         self._graph = graph
+        self._lanes = lanes
         self._instances = instances
         self._constants = frozenset(graph.constants)
         self._views: dict[str, list[tuple[int, ...]]] = {}
@@ -180,8 +186,44 @@ class _Choice:
             order = operand.order
             if not order and written is not None and len(written.shape) == len(operand.shape):
                 order = self._of(written)
+            if self._lanes > 1 and written is not None:
+                order = along_lanes(instance, operand, order, written, self._of(written))
             is_kept = bool(order) and self._allows(operand.tensor, order)
             self._order[operand.tensor] = order if is_kept else own_order(operand)
+
+
+def along_lanes(
+    instance: Instance, operand: Operand, order: Order, written: Operand, written_order: Order
+) -> Order:
+    """Return the order in which vectors of neighbouring results read neighbours of a constant.
+
+    Floats are summed in one order, so that vectors run over results, not over what is summed.
+
+    Args:
+        instance: a kernel that sums floats.
+        operand: the constant.
+        order: in which it would lie.
+        written: the result.
+        written_order: how it lies.
+    """
+    order = order or own_order(operand)
+    if len(instance.nests) != 1 or operand.dtype != "float32":
+        return order
+    (nest,) = instance.nests
+    reads = [a for a in nest.access.values() if a.operand == operand.name]
+    writes = [a for a in nest.access.values() if a.operand == written.name]
+    if len(reads) != 1 or len(writes) != 1 or reads[0].view != operand.shape:
+        return order
+    if writes[0].view != written.shape or not any(step.folds for step in nest.steps):
+        return order
+    longer = [axis for axis in written_order if written.shape[axis] > 1]
+    if not longer:
+        return order
+    lane = writes[0].index[longer[-1]]
+    along = [axis for axis, index in enumerate(reads[0].index) if index == lane]
+    if len(along) != 1:
+        return order
+    return (*(axis for axis in order if axis != along[0]), along[0])
 
 
 def _accesses(instance: Instance) -> Iterator[tuple[Operand, Access]]:

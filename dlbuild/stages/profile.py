@@ -31,7 +31,7 @@ def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> P
     """
     matched = cache(matched_in(graph, book, wish_of(target, options)))
     groups = select(graph, matched, options)
-    chosen = layouts(graph, [g.instance for g in groups], options)
+    chosen = layouts(graph, [g.instance for g in groups], options, target.registers.lanes)
     order_of = {entry.tensor: entry.order for entry in chosen}
     kernels = tuple(
         _kernel(group, number, graph, order_of, target)
