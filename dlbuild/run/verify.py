@@ -31,6 +31,7 @@ from dlbuild.run.runner_program import Maker, compiler_for
 from dlbuild.run.samples import Sample
 from dlbuild.run.verify_compare import Comparison, Tolerance
 from dlbuild.run.verify_judge import judged
+from dlbuild.run.verify_notes import notes_of
 from dlbuild.run.verify_slack import Question
 
 N_RUNS = 3
@@ -109,7 +110,7 @@ def verify(
         work = checks.work or Path(temporary)
         runs = _runs(built, samples, maker, checks, work)
         layers = _layers(built, answer, maker, work) if checks.layers else {}
-    notes = [maker.note, *(answer.notes if answer else ())]
+    notes = [*notes_of(built), maker.note, *(answer.notes if answer else ())]
     if checks.layers and answer is not None:
         notes += _unknown(built, answer)
     return Verdict(

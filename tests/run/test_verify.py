@@ -123,7 +123,7 @@ def test_without_onnx_runtime_the_evaluator_speaks_and_the_rules_are_checked(
     assert verdict.reference.endswith("reference evaluator")
     assert verdict.notes == (
         "ONNX Runtime is not installed",
-        "the rules agree with onnx's evaluator on 7 of 10 ops",
+        "the rules agree with onnx's evaluator on 7 of 7 ops",
     )
 
 
@@ -151,9 +151,9 @@ def test_an_operator_that_no_other_program_knows_is_computed_by_its_rule(tmp_pat
     assert verdict.passed
 
 
-def of_file(file: Path, folder: Path) -> Case:
+def of_file(file: Path, folder: Path, options: Options = Options()) -> Case:  # noqa: B008 - frozen
     """Build a model file whose shapes are fixed into a folder, with seeded samples."""
-    book, options = load_rules([builtin_folder()]), Options()
+    book = load_rules([builtin_folder()])
     parsed = parse(file, {}, book, "net")
     graph = parsed.graph
     kernels = profile(graph, book, HOST, options)
@@ -198,6 +198,40 @@ def test_a_kernel_without_steps_is_run_alone_by_who_knows_its_operator(
     names = [f"y_state_{number}" for number in (0, 1)]
     assert [c.tensor for c in verdict.layers] == [*names, "y"]
     assert not any("alone" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_kernel_that_cannot_round_as_asked_is_named(tmp_path: Path, *, is_known: bool) -> None:
+    """Its multiplier would have to be computed by the build, of a scale that only the run knows."""
+    names = ["x", "s", "z", "w", "s", "z", "t", "z"]
+    given = {"x": (TensorProto.INT8, [2, 4])}
+    constants = {"z": np.array(0, np.int8), "w": np.ones((4, 3), np.int8)}
+    constants |= {"t": np.array(0.5, np.float32)}
+    if is_known:
+        constants["s"] = np.array(0.25, np.float32)
+    else:
+        given["s"] = (TensorProto.FLOAT, [])
+    graph = helper.make_graph(
+        [helper.make_node("QLinearMatMul", names, ["y"], "dense")],
+        "g",
+        [helper.make_tensor_value_info(name, *kind) for name, kind in given.items()],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, [2, 3])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "net.onnx")
+    case = of_file(tmp_path / "net.onnx", tmp_path, Options(requantize="fixed"))
+    said = [note for note in case.verdict(Checks()).notes if "requantize" in note]
+    assert said == (
+        []
+        if is_known
+        else [
+            (
+                "requantize is fixed, but no rule rounds in integers what these kernels compute"
+                " (scales that only the run knows, or functions of reals): matmul1"
+            )
+        ]
+    )
 
 
 def test_a_kernel_that_nobody_else_computes_is_named(tmp_path: Path) -> None:
