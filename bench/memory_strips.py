@@ -262,7 +262,7 @@ def build(case: Case, options: Options, out: Path) -> Built:
     texts = render(graph, kernels, tiles, plan, book, target, options, name)
     for file, text in texts.items():
         (out / file).write_text(text, encoding="ascii")
-    binary = tables(graph, parsed.weights, kernels, book, target, options, name)
+    binary = tables(graph, parsed.weights, kernels, book, target, options, name, tiles)
     for file, content in binary.items():
         (out / file).write_bytes(content)
     return Built(name, graph, kernels, plan, book, target, options, out, tiles)
