@@ -126,7 +126,9 @@ def test_it_is_the_controller_that_copies(tmp_path: Path) -> None:
     model = built(tmp_path, board())
     right, _ = outputs(model, PORT.read_text())
     # Its destination no longer moves: every element lands on the first.
-    still = PORT.read_text().replace("SOURCE_INCREMENTS | DESTINATION_INCREMENTS", "SOURCE_INCREMENTS")
+    still = PORT.read_text().replace(
+        "SOURCE_INCREMENTS | DESTINATION_INCREMENTS", "SOURCE_INCREMENTS"
+    )
 
     assert still != PORT.read_text()
     assert not any(np.array_equal(wrong, right) for wrong in outputs(model, still))
