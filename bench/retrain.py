@@ -4,7 +4,9 @@
 
 Every weight changes. With --scales the scales and zero points change too, in a way that keeps the
 facts on which a structure may depend: equal ones stay equal, different ones stay different, a zero
-stays zero, and a bias keeps the product of its input's and its weight's scale.
+stays zero, a zero point at the end of its range stays there and scales only become smaller, so that
+limits behind which nothing lies are still such, and a bias keeps the product of its input's and its
+weight's scale. Weights keep to whether one of them is the least of its type.
 """
 
 import argparse
@@ -67,10 +69,12 @@ def perturbed(array: Array, rng: np.random.Generator) -> Array:
     if array.dtype == np.int32:
         sums = array.astype(np.int64) + rng.integers(-9, 10, array.shape)
         return sums.astype(np.int32)
-    low, high = (0, 255) if array.dtype == np.uint8 else (-128, 127)
+    ends = np.iinfo(np.uint8 if array.dtype == np.uint8 else np.int8)
+    is_least = array.astype(np.int64) == ends.min
     moved = array.astype(np.int64) + rng.integers(-3, 4, array.shape)
-    inside: Array = np.clip(moved, low, high).astype(array.dtype)
-    return inside
+    inside = np.clip(moved, ends.min + 1, ends.max)
+    kept: Array = np.where(is_least, ends.min, inside).astype(array.dtype)
+    return kept
 
 
 def quantization(model: onnx.ModelProto) -> Quantization:
@@ -95,7 +99,7 @@ def rescaled(
     for scale, zero in pairs.values():
         if scale in arrays and scale not in biases:
             array = arrays[scale]
-            factor = factors.setdefault(array.tobytes(), float(rng.uniform(0.9, 1.1)))
+            factor = factors.setdefault(array.tobytes(), float(rng.uniform(0.8, 1.0)))
             found[scale] = (array.astype(np.float64) * factor).astype(np.float32)
         if zero in arrays and arrays[zero].any() and arrays[zero].dtype.itemsize == 1:
             array = arrays[zero]
@@ -109,11 +113,14 @@ def rescaled(
 
 
 def toward_middle(zero_point: Array, shift: int) -> Array:
-    """Return the zero points moved by `shift`, never to zero."""
+    """Return the zero points moved by `shift`, never to zero; those at an end of the range stay."""
+    ends = np.iinfo(np.uint8 if zero_point.dtype == np.uint8 else np.int8)
     middle = 128 if zero_point.dtype == np.uint8 else 0
     numbers = zero_point.astype(np.int64)
     moved = numbers + np.where(numbers < middle, shift, -shift)
-    return np.where(moved == 0, numbers + 1, moved).astype(zero_point.dtype)
+    inner = np.where(moved == 0, numbers + 1, moved)
+    is_end = (numbers == ends.min) | (numbers == ends.max)
+    return np.where(is_end, numbers, inner).astype(zero_point.dtype)
 
 
 def bias_scales(model: onnx.ModelProto, pairs: Quantization) -> dict[str, tuple[str, str]]:

@@ -7,6 +7,8 @@ and each rounding that the core has (`fixed` on all, `exact` where there is an F
 
 - the outputs are equal to those on this machine, to the bit;
 - two runs cost the same number of instructions;
+- where the vendor's library was counted on such a core, `fixed` takes no greater part of its count
+  than it may, and no count is above the pinned one (`target_counts.yaml`);
 - the stack that was overwritten is no more than `dlbuild size` says;
 - what was written lies in the arena, the outputs and the stack, and nowhere else.
 
@@ -52,7 +54,8 @@ CORES = {
 }
 NO_FPU = ("m3",)
 HOST = "host"
-COLUMNS = ("instructions", "per MAC", "stack", "said", "written", "arena", "flash")
+COUNTS = yaml.safe_load((Path(__file__).parent / "target_counts.yaml").read_text(encoding="utf-8"))
+COLUMNS = ("instructions", "per MAC", "of vendor's", "stack", "said", "written", "arena", "flash")
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,28 @@ def check(engine: Engine, one: Build, contents: dict[str, bytes]) -> Row:
         faults.append("two runs cost different numbers of instructions")
     if found.stack_bytes is None or found.stack_limit is None or found.written is None:
         faults.append("stack or memory were not measured")
+    faults += count_faults(one, found.cost)
     return Row(one.label, text_of(engine, one, found, faults), tuple(faults))
+
+
+def vendor_ratio(one: Build, cost: int) -> float | None:
+    """Return the part of the vendor's instructions, None if those were not counted."""
+    counts = COUNTS["vendor"].get(COUNTS["cores"].get(one.target.rpartition("-")[0]), {})
+    return cost / counts[one.model] if one.model in counts else None
+
+
+def count_faults(one: Build, cost: int) -> list[str]:
+    """Return what is wrong with a count: above the pinned one, or too great a part."""
+    core, _, rounding = one.target.rpartition("-")
+    faults = []
+    pinned = COUNTS["pinned"].get(one.target, {}).get(one.model)
+    if pinned is not None and cost > pinned:
+        faults.append(f"{cost:,} instructions, {pinned:,} are pinned in target_counts.yaml")
+    most = COUNTS["most"].get(COUNTS["cores"].get(core), {}).get(one.model)
+    ratio = vendor_ratio(one, cost)
+    if rounding == "fixed" and most is not None and ratio is not None and ratio > most:
+        faults.append(f"{ratio:.3f} of the vendor's instructions, {most} is allowed")
+    return faults
 
 
 def text_of(engine: Engine, one: Build, found: Figures, faults: Sequence[str]) -> str:
@@ -156,7 +180,9 @@ def text_of(engine: Engine, one: Build, found: Figures, faults: Sequence[str]) -
     size = json.loads(engine.content(one, "size"))
     written = found.written.arena if found.written else 0
     numbers = (found.stack_bytes or 0, found.stack_limit or 0, written, found.arena_bytes)
-    cells = [f"{found.cost:,}", f"{found.cost / found.macs:.3f}", *(f"{n:,}" for n in numbers)]
+    ratio = vendor_ratio(one, found.cost)
+    cells = [f"{found.cost:,}", f"{found.cost / found.macs:.3f}"]
+    cells += [f"{ratio:.3f}" if ratio is not None else "-", *(f"{n:,}" for n in numbers)]
     cells.append(f"{size['flash_bytes']:,}")
     core, _, rounding = one.target.rpartition("-")
     label = f"{one.model:<4} {core:<5} {rounding}"

@@ -147,6 +147,12 @@ class ValueText:
                 return self._negated(value, kind, expr)
             case Unary(operator, value, _):
                 return Text(f"{operator}{self.text(value).within(PRIMARY)}", UNARY)
+            case Binary(
+                "+", Call("scale_fixed" | "shift_round" as function, arguments, _), Read(zero, _), _
+            ) if self.dtype.get(zero) in ("int8", "uint8"):
+                # The offset goes into the rounding.
+                parts = [self.code(part) for part in (Read(zero, "i32"), *arguments)]
+                return Text(f"{function}_onto({', '.join(parts)})")
             case Binary():
                 return self._binary(expr)
             case Compare(operator, left, right, _):

@@ -56,8 +56,24 @@ static inline void dot_2x3(int32_t sums[6], const int32_t *x, const int32_t *w, 
                          : [end] "m"(end)
                          : "cc", "memory");
     }
-    for (int32_t quad = quads & ~3; quad < quads; ++quad) {
+    if ((quads & 3) == 1) {
         __asm__ volatile(DOT_2X3_QUAD
+                         : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3),
+                           [a4] "+r"(a4), [a5] "+r"(a5), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
+                           [v] "=&r"(v), [t] "=&r"(t), [s] "=&r"(s), [p] "=&r"(p), [q] "=&r"(q)
+                         :
+                         : "memory");
+    }
+    if ((quads & 3) == 2) {
+        __asm__ volatile(DOT_2X3_QUAD DOT_2X3_QUAD
+                         : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3),
+                           [a4] "+r"(a4), [a5] "+r"(a5), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
+                           [v] "=&r"(v), [t] "=&r"(t), [s] "=&r"(s), [p] "=&r"(p), [q] "=&r"(q)
+                         :
+                         : "memory");
+    }
+    if ((quads & 3) == 3) {
+        __asm__ volatile(DOT_2X3_QUAD DOT_2X3_QUAD DOT_2X3_QUAD
                          : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3),
                            [a4] "+r"(a4), [a5] "+r"(a5), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u),
                            [v] "=&r"(v), [t] "=&r"(t), [s] "=&r"(s), [p] "=&r"(p), [q] "=&r"(q)

@@ -46,8 +46,22 @@ static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, 
                          : [end] "m"(end)
                          : "cc", "memory", "r0", "r1", "r2", "r3");
     }
-    for (int32_t quad = quads & ~3; quad < quads; ++quad) {
+    if ((quads & 3) == 1) {
         __asm__ volatile(DOT_4X1_QUAD
+                         : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w),
+                           [x] "+r"(x), [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
+                         :
+                         : "memory", "r0", "r1", "r2", "r3");
+    }
+    if ((quads & 3) == 2) {
+        __asm__ volatile(DOT_4X1_QUAD DOT_4X1_QUAD
+                         : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w),
+                           [x] "+r"(x), [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
+                         :
+                         : "memory", "r0", "r1", "r2", "r3");
+    }
+    if ((quads & 3) == 3) {
+        __asm__ volatile(DOT_4X1_QUAD DOT_4X1_QUAD DOT_4X1_QUAD
                          : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w),
                            [x] "+r"(x), [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
                          :

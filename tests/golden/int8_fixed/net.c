@@ -109,16 +109,17 @@ static inline int32_t scale_fixed_little(int64_t product, int32_t shift)
     return (int32_t)saturate_i64(scaled, -1073741824, 1073741824);
 }
 
-/* value * multiplier / 2^shift, rounded once, half up, limited to +-2^30; shift is in 1..62. */
-static inline int32_t scale_fixed(int32_t value, int32_t multiplier, int32_t shift)
+/* value * multiplier / 2^shift, half up, limited to +-2^30, plus an 8-bit offset. */
+static inline int32_t scale_fixed_onto(int32_t offset, int32_t value, int32_t multiplier,
+                                       int32_t shift)
 {
     const int64_t product = (int64_t)value * multiplier; /* magnitude at most 2^62 */
     const int32_t further = shift - 33; /* from the high word on, all but the last place */
 
     if (further < 0) {
-        return scale_fixed_little(product, shift);
+        return scale_fixed_little(product, shift) + offset;
     }
-    return (((int32_t)(product >> 32) >> further) + 1) >> 1;
+    return (((int32_t)(product >> 32) >> further) + (1 + (2 * offset))) >> 1;
 }
 
 /* Sum modulo 2^32. */
@@ -169,7 +170,7 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
                 }
                 for (int32_t m = m0; m < m0 + 2; ++m) {
                     const int32_t part = wrap_add_i32(acc[m - m0], b[m]);
-                    const int32_t part2 = scale_fixed(part, multiplier[m], shift[m]) + yz;
+                    const int32_t part2 = scale_fixed_onto(yz, part, multiplier[m], shift[m]);
                     y[(oh * 32) + (ow * 4) + m] = (int8_t)saturate_i32(part2, -128, 127);
                 }
             }
@@ -203,7 +204,7 @@ static void globalaveragepool2(const int8_t *restrict x, int8_t xz, int8_t yz, i
             acc[1] += x[(shw * 4) + c0 + 1] - xz;
         }
         for (int32_t c = c0; c < c0 + 2; ++c) {
-            const int32_t part = scale_fixed(acc[c - c0], multiplier, shift) + yz;
+            const int32_t part = scale_fixed_onto(yz, acc[c - c0], multiplier, shift);
             y[c] = (int8_t)saturate_i32(part, -128, 127);
         }
     }
