@@ -8,6 +8,8 @@ from dlbuild.build.fastpath import nothing_to_do
 from dlbuild.build.marks import Marks
 from dlbuild.cli.request import request_of, value_of, without_option
 
+_NOTHING_JSON = '{"event": "end", "is_ok": true, "run": 0, "found": 0}'
+
 
 def main() -> int:
     """Run the command line and return its exit code (ARCHITECTURE, section 9)."""
@@ -23,7 +25,7 @@ def main() -> int:
     if "build" in request and nothing_to_do(out, request):
         marks = Marks(value_of(arguments, "--stamp"), value_of(arguments, "--depfile"))
         if marks.renew(out, request, started_ns):
-            print("nothing to do", flush=True)  # noqa: T201 - as above
+            print(_NOTHING_JSON if "--json" in request else "nothing to do", flush=True)  # noqa: T201 - as above
             # Nothing is open. To tear the interpreter down takes half as long as all of this.
             os._exit(0)
     try:

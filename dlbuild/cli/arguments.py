@@ -15,6 +15,11 @@ class Parser(argparse.ArgumentParser):
         """Raise what argparse would print."""
         raise UserError(message, where=self.prog, fix=f"see {self.prog} --help", exit_code=2)
 
+    @property
+    def options(self) -> list[str]:
+        """All options, in the order in which they were added."""
+        return [text for action in self._actions for text in action.option_strings]
+
     def read(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse all arguments.
 
@@ -23,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         """
         known, unknown = self.parse_known_args(list(arguments))
         if unknown:
-            options = [text for action in self._actions for text in action.option_strings]
+            options = self.options
             word = unknown[0].partition("=")[0]
             raise UserError(
                 f"there is no option '{word}'" if word.startswith("-") else f"'{word}' is too much",

@@ -8,7 +8,7 @@ from pathlib import Path
 from dlbuild.base.errors import UserError
 from dlbuild.base.files import read
 from dlbuild.build.builder import How, build
-from dlbuild.build.engine import Engine, Finished
+from dlbuild.build.engine import Engine
 from dlbuild.build.flat import write_flat
 from dlbuild.build.marks import Marks
 from dlbuild.build.pipeline import PIPELINE
@@ -16,9 +16,9 @@ from dlbuild.build.replay import keep_for_replay
 from dlbuild.build.snapshot import depfile_of, leave_snapshot
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
+from dlbuild.cli.events import Events, form_of
 from dlbuild.cli.project import add_jobs, add_targets, asked_targets, selected, whole_recipe
 from dlbuild.cli.request import request_of
-from dlbuild.report.text import status_line
 from dlbuild.run.toolchain import identify
 
 
@@ -33,6 +33,7 @@ def arguments(parser: Parser) -> None:
         action="store_true",
         help="write nothing; exit status 1 if a build would change a file",
     )
+    parser.add_argument("--json", action="store_true", help="tell of each stage as a line of JSON")
     parser.add_argument(
         "--sources",
         action="store_true",
@@ -92,7 +93,8 @@ def _say_of_measurements(engine: Engine, given: argparse.Namespace) -> None:
         from dlbuild.cli.measurements import out_of_date  # noqa: PLC0415 - builds without need it not
 
         lines = out_of_date(engine, is_whole=not asked_targets(given))
-        print("".join(f"{line}\n" for line in lines), end="")
+        file = sys.stderr if given.json else sys.stdout
+        print("".join(f"{line}\n" for line in lines), end="", file=file)
 
 
 def pipeline_of(given: argparse.Namespace) -> Pipeline:
@@ -138,33 +140,35 @@ def _check(given: argparse.Namespace, pipeline: Pipeline) -> int:
 def build_all(
     given: argparse.Namespace, pipeline: Pipeline = PIPELINE, *, quiet: bool = False
 ) -> Engine:
-    """Build what was asked for and print a line for each stage that needed work.
+    """Build what was asked for and tell of each stage that needed work.
 
-    quiet: print them to stderr, since stdout is for a report.
+    quiet: tell it on stderr, since stdout is for a report.
     """
-    whole = whole_recipe(given)
-    count = 0
-
-    def report(finished: Finished) -> None:
-        nonlocal count
-        count += 1
-        print(status_line(finished), file=sys.stderr if quiet else sys.stdout, flush=True)
-
+    events = Events(form_of(is_json=not quiet and given.json), quiet=quiet)
     remote = None
-    if given.remote_cache:
-        from dlbuild.cli.remote import remote_of  # noqa: PLC0415 - 40 ms, and few have one
-
-        remote = remote_of(given)
-    current = tuple(one.label for one in whole.builds)
-    how = How(Path(given.out), given.jobs, given.keep_going, current, remote)
     try:
-        engine = build(selected(whole, asked_targets(given)), pipeline, how, identify, report)
+        whole = whole_recipe(given)
+        if given.remote_cache:
+            from dlbuild.cli.remote import remote_of  # noqa: PLC0415 - 40 ms, and few have one
+
+            remote = remote_of(given)
+        current = tuple(one.label for one in whole.builds)
+        how = How(Path(given.out), given.jobs, given.keep_going, current, remote)
+        asked = selected(whole, asked_targets(given))
+        engine = build(asked, pipeline, how, identify, events.finished)
+    except (UserError, ExceptionGroup) as error:
+        events.failed(_messages(error))
+        raise
     finally:
         if remote is not None:
             remote.close()
             for warning in remote.warnings:
                 print(f"warning: {warning}", file=sys.stderr)
-    if not count and not quiet:
-        restored = [f"{path.as_posix()}: restored" for path in sorted(engine.rewritten)]
-        print("\n".join(restored) or "nothing to do")
+    events.ended(path.as_posix() for path in sorted(engine.rewritten))
     return engine
+
+
+def _messages(error: Exception) -> list[str]:
+    """Return each different message once."""
+    inner = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+    return list(dict.fromkeys(str(one) for one in inner))

@@ -28,11 +28,13 @@ VERBS = {
         Verb("outputs", "dlbuild.cli.outputs", "List the files that a build writes."),
         Verb("embed", "dlbuild.cli.embed", "Say where the files for CMake, Make and others are."),
         Verb("size", "dlbuild.cli.size", "Print RAM and flash of each model."),
+        Verb("sweep", "dlbuild.cli.sweep", "Build many variants and say which are best."),
         Verb("doctor", "dlbuild.cli.doctor", "Say which programs are missing, and who has them."),
         Verb("cache", "dlbuild.cli.cache", "Look after the results that projects share."),
         Verb("clean", "dlbuild.cli.clean", "Remove what builds wrote."),
         Verb("rules", "dlbuild.cli.rules", "List the operators that rules describe."),
         Verb("schema", "dlbuild.cli.schema", "Print the JSON Schema of dlbuild.yaml."),
+        Verb("completion", "dlbuild.cli.completion", "Print a script that completes in a shell."),
         Verb("version", "dlbuild.cli.version", "Print the version."),
     )
 }

@@ -185,3 +185,15 @@ def test_contents_that_the_store_lost_are_built_again(project: Path, cache: Path
     shutil.rmtree(cache / "v1" / "cas")
     assert "net@pc: render" in dlbuild(project, "build", "--sources")
     assert (project / "build/dlbuild/pc/net/net.c").read_bytes() == then
+
+
+def test_json_tells_of_stages_and_of_nothing_to_do(project: Path) -> None:
+    build = ("build", "--sources", "--json")
+    lines = [json.loads(line) for line in dlbuild(project, *build).splitlines()]
+    assert {line["stage"] for line in lines if line["event"] == "stage"} >= {"parse", "render"}
+    assert lines[-1]["is_ok"]
+    end = {"event": "end", "is_ok": True, "run": 0, "found": 0}
+    assert json.loads(dlbuild(project, *build)) == end
+    (project / "build/dlbuild/pc/net/net.c").unlink()
+    restored = [json.loads(line) for line in dlbuild(project, *build).splitlines()]
+    assert restored == [{"event": "restored", "path": "build/dlbuild/pc/net/net.c"}, end]

@@ -1,0 +1,222 @@
+"""One recipe built at many points: options and sizes of memories, each point for itself.
+
+Every point is a build of one model for one target in a folder of its own that is thrown away; what
+it made is in the store, so that a second sweep, or one that was broken off, runs only what is new.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+from dlbuild.base.errors import UserError
+from dlbuild.base.spelling import suggestion
+from dlbuild.base.units import SIZE, QuantityError, whole
+from dlbuild.build.builder import How, build
+from dlbuild.build.engine import Engine, Finished
+from dlbuild.build.options import read_override
+from dlbuild.build.pipeline import PIPELINE
+from dlbuild.build.recipe import Build, Recipe, read_recipe
+from dlbuild.build.schema import OPTION_KEYS
+from dlbuild.build.sizes import decode_sizes
+from dlbuild.ir import codec
+from dlbuild.ir.costs import Costs
+from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.target import Target
+from dlbuild.run.toolchain import identify
+from dlbuild.stages.passes import again_macs
+
+_MEMORY = "memory."
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A setting and its values. key: an option of a build, or `memory.` and the name of one."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One build of a sweep. All that a process needs that shares our file system.
+
+    recipe: absolute path. settings: values by key, in the order of the axes. cache: the user's
+    store.
+    """
+
+    recipe: str
+    model: str
+    target: str
+    settings: tuple[tuple[str, str], ...]
+    cache: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a point takes, or why it cannot be built. stages: how many had to run.
+
+    macs: executed in a run, rows that are computed again included. cost: of all kernels, in `unit`.
+    """
+
+    point: Point
+    arena_bytes: int = 0
+    flash_bytes: int = 0
+    stack_bytes: int | None = None
+    macs: int = 0
+    cost: int = 0
+    unit: str = ""
+    fault: str = ""
+    stages: int = 0
+
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """What should be small: arena, flash, MACs, cost."""
+        return self.arena_bytes, self.flash_bytes, self.macs, self.cost
+
+
+def read_axis(text: str) -> Axis:
+    """Read `key=value,value` of the command line.
+
+    Raises:
+        UserError: no value, an unknown key, or a value that it cannot have.
+    """
+    key, _, said = text.partition("=")
+    values = tuple(value.strip() for value in said.split(",") if value.strip())
+    if not values:
+        raise UserError(
+            f"'{text}' gives no values", where="--over", fix=f"write {key}=A,B", exit_code=2
+        )
+    if not key.startswith(_MEMORY) and key not in OPTION_KEYS:
+        raise UserError(
+            f"a build has no option '{key}'",
+            where="--over",
+            fix=suggestion(key, [*OPTION_KEYS, f"{_MEMORY}sram"]),
+            exit_code=2,
+        )
+    for value in values:
+        if not key.startswith(_MEMORY):
+            read_override(f"{key}={value}")
+        else:
+            _size(value)
+    return Axis(key, values)
+
+
+def points_of(recipe: Recipe, file: Path, axes: Sequence[Axis], cache: str) -> tuple[Point, ...]:
+    """Return all points of all builds of a recipe, in the order of builds and values.
+
+    Raises:
+        UserError: a target has no memory of that name.
+    """
+    found = []
+    for one in recipe.builds:
+        for axis in axes:
+            _check_memory(axis.key, recipe.targets[one.target])
+        for values in product(*(axis.values for axis in axes)):
+            settings = tuple(zip((axis.key for axis in axes), values, strict=True))
+            found.append(Point(file.absolute().as_posix(), one.model, one.target, settings, cache))
+    return tuple(found)
+
+
+def evaluate(point: Point) -> Outcome:
+    """Build one point; in any process that sees the recipe's files."""
+    if point.cache:
+        os.environ["DLBUILD_CACHE_DIR"] = point.cache
+    stages = 0
+
+    def count(finished: Finished) -> None:
+        nonlocal stages
+        stages += finished.was_run
+
+    with tempfile.TemporaryDirectory(prefix="dlbuild-") as folder:
+        try:
+            recipe = _recipe(point)
+            engine = build(recipe, PIPELINE, How(Path(folder)), identify, count)
+        except UserError as error:
+            return Outcome(point, fault=error.what, stages=stages)
+        except ExceptionGroup as group:
+            first = group.exceptions[0]
+            if not isinstance(first, UserError):
+                raise
+            return Outcome(point, fault=first.what, stages=stages)
+        return replace(_measured(engine, recipe.builds[0], point), stages=stages)
+
+
+def best(outcomes: Sequence[Outcome]) -> frozenset[Point]:
+    """Return the points of a model on a target that no other is better than: the Pareto front."""
+    front = []
+    for one in outcomes:
+        rivals = [
+            other.figures
+            for other in outcomes
+            if not other.fault
+            and (other.point.model, other.point.target) == (one.point.model, one.point.target)
+            and other.figures != one.figures
+        ]
+        is_beaten = any(
+            all(a <= b for a, b in zip(rival, one.figures, strict=True)) for rival in rivals
+        )
+        if not one.fault and not is_beaten:
+            front.append(one.point)
+    return frozenset(front)
+
+
+def _recipe(point: Point) -> Recipe:
+    settings = dict(point.settings)
+    overrides = [f"{k}={v}" for k, v in settings.items() if not k.startswith(_MEMORY)]
+    sizes = {
+        key.removeprefix(_MEMORY): _size(value)
+        for key, value in settings.items()
+        if key.startswith(_MEMORY)
+    }
+    recipe = read_recipe(Path(point.recipe), overrides)
+    target = recipe.targets[point.target]
+    memories = tuple(
+        replace(memory, size_bytes=sizes.get(memory.name, memory.size_bytes))
+        for memory in target.memories
+    )
+    builds = [b for b in recipe.builds if (b.model, b.target) == (point.model, point.target)]
+    targets: Mapping[str, Target] = {
+        **recipe.targets,
+        point.target: replace(target, memories=memories),
+    }
+    return replace(recipe, builds=tuple(builds), targets=targets)
+
+
+def _measured(engine: Engine, one: Build, point: Point) -> Outcome:
+    sizes = decode_sizes(engine.content(one, "size"))
+    schedule = codec.decode(engine.content(one, "schedule"), Schedule)
+    profile = codec.decode(engine.content(one, "profile"), Profile)
+    tiles = codec.decode(engine.content(one, "tiles"), TilePlan)
+    costs = codec.decode(engine.content(one, "costs"), Costs)
+    return Outcome(
+        point,
+        arena_bytes=sum(use.height_bytes for use in schedule.memories),
+        flash_bytes=sizes.flash_bytes,
+        stack_bytes=sizes.stack_bytes,
+        macs=sum(profile.kernel[step.kernel].macs for step in schedule.steps)
+        + again_macs(profile, tiles),
+        cost=costs.total,
+        unit=costs.unit,
+    )
+
+
+def _check_memory(key: str, target: Target) -> None:
+    names = [memory.name for memory in target.memories]
+    name = key.removeprefix(_MEMORY)
+    if key.startswith(_MEMORY) and name not in names:
+        raise UserError(
+            f"target '{target.name}' has no memory '{name}'",
+            where="--over",
+            fix=suggestion(name, names) if names else "give it memories",
+            exit_code=2,
+        )
+
+
+def _size(text: str) -> int:
+    try:
+        return whole(text, SIZE)
+    except QuantityError as error:
+        raise UserError(str(error), where="--over", fix=error.fix, exit_code=2) from None
