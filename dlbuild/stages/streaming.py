@@ -86,16 +86,13 @@ def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
     place = places.row(
         strip.streamed, row_text(Pointer(found.input, 1, 0), counter, ring), found.elements
     )
-    whole = {r.tensor for r in strip.rings}
-    (last, *_) = [layer for layer in strip.layers if layer.writes not in whole][-1:]
-    finished = f"{struct}.{model.face.kernels[last.kernel]} == {last.rows}"
     macro = model.face.macro
     lines = [
         f"{MARGIN}for (int32_t row = 0; row < n_rows; ++row) {{",
         f"{MARGIN * 2}if ({counter} == {found.rows}) {{",
         f"{MARGIN * 3}return {macro}_OVERFLOW;",
         f"{MARGIN * 2}}}",
-        f"{MARGIN * 2}if ({finished}) {{",
+        f"{MARGIN * 2}if ({_finished(model, strip, struct)}) {{",
         f"{MARGIN * 3}/* The outputs are there: no row is needed any more. */",
         f"{MARGIN * 3}++{counter};",
         f"{MARGIN * 3}continue;",
@@ -114,6 +111,13 @@ def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
         {"declaration": begin_declaration(model), "lines": list(pumped.begin)},
         {"declaration": push_declaration(model, found), "lines": lines},
     ]
+
+
+def _finished(model: Sources, strip: Strip, struct: str) -> str:
+    """Return the condition that the strip's last layer has computed all of its rows."""
+    whole = {r.tensor for r in strip.rings}
+    (last, *_) = [layer for layer in strip.layers if layer.writes not in whole][-1:]
+    return f"{struct}.{model.face.kernels[last.kernel]} == {last.rows}"
 
 
 def _run(model: Sources, pumped: Pumped, rest: Sequence[str], number: int) -> list[str]:
