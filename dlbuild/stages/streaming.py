@@ -86,11 +86,10 @@ def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
     place = places.row(
         strip.streamed, row_text(Pointer(found.input, 1, 0), counter, ring), found.elements
     )
-    macro = model.face.macro
     lines = [
         f"{MARGIN}for (int32_t row = 0; row < n_rows; ++row) {{",
         f"{MARGIN * 2}if ({counter} == {found.rows}) {{",
-        f"{MARGIN * 3}return {macro}_OVERFLOW;",
+        f"{MARGIN * 3}return {model.face.macro}_OVERFLOW;",
         f"{MARGIN * 2}}}",
         f"{MARGIN * 2}if ({_finished(model, strip, struct)}) {{",
         f"{MARGIN * 3}/* The outputs are there: no row is needed any more. */",
@@ -104,7 +103,7 @@ def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
         f"{MARGIN * 2}++{counter};",
         *_run(model, pumped, rest, number),
         f"{MARGIN}}}",
-        f"{MARGIN}return {macro}_OK;",
+        f"{MARGIN}return {model.face.macro}_OK;",
     ]
     return [
         *_rest(model, rest),
