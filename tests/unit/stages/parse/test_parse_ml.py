@@ -173,7 +173,7 @@ def test_missing_numbers_are_filled_in(missing: float, values: list[float], tmp_
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_categories_are_told_apart(dtype: type, tmp_path: Path) -> None:
-    x = np.array([[1, 5], [9, 2], [5, 5]], dtype)
+    x: Array = np.array([[1, 5], [9, 2], [5, 5]], dtype)
     node = helper.make_node("OneHotEncoder", ["x"], ["y"], cats_int64s=[5, 1, 2])
     require_same(tmp_path, node, {"x": x})
 
