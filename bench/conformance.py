@@ -11,7 +11,8 @@ nothing else is.
 - passed: every output has the type and shape due and is within the tolerance: the test's own, with
   atol 1e-5; rtol 1e-2 for floats of 16 bits and fewer. A test with an input at run time and
   something to compute runs at least one generated kernel.
-- refused: dlbuild said why it does not build the model.
+- refused: dlbuild said why it does not build the model. Those that firmware does not do (text,
+  random numbers, images) are counted; the others are listed, by cause.
 - wrong: an output differs. crashed: anything else, a compiler warning included.
 
 Ends with `N passed, N refused, N wrong, N crashed`; the exit status is 1 if a test was wrong,
@@ -21,7 +22,9 @@ crashed, or is in the file of `--names` and did not pass.
 import argparse
 import multiprocessing
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -59,8 +62,17 @@ from dlbuild.stages.tile import tile
 
 # The runner includes the generated source; what it reads from its files it does not check.
 COMPILER = Compiler("gcc", ("-O1", *WARNINGS, "-Werror", "-Wno-unused-result"))
+CLANG = next((c for c in ("clang", "clang-14") if shutil.which(c)), "")
 N_RUNS = 2
 SECONDS = 120
+REFUSABLE = {
+    "holds text": "text",
+    "text": "text",
+    "'RandomUniformLike'": "random numbers",
+    "needs random numbers": "random numbers",
+    "'ImageDecoder'": "images",
+}
+"""What firmware does not do, and what the reason of a refusal then says."""
 OUTCOMES = ("passed", "refused", "wrong", "crashed")
 
 
@@ -120,6 +132,8 @@ def check_case(case: Case, work: Path) -> Result:
         return Result(case.name, "refused", str(reason))
     tables_file = work / f"{built.name}_weights.c"
     program = compile_program(model_program(built), "run", [tables_file], COMPILER, work)
+    if CLANG:
+        read_by_clang([work / f"{built.name}.c", tables_file])
     n_kernels = len(code_steps(built))
     first, *others = run_model(built, program, [case.inputs], N_RUNS)[0]
     first, *others = (counted(built.graph, run) for run in (first, *others))
@@ -132,6 +146,18 @@ def check_case(case: Case, work: Path) -> Result:
     if reasons:
         return Result(case.name, "wrong", "; ".join(reasons), n_kernels, len(case.inputs))
     return found
+
+
+def read_by_clang(files: Sequence[Path]) -> None:
+    """Let clang read C files.
+
+    Raises:
+        UserError: it warns.
+    """
+    command = [CLANG, "-std=c99", "-fsyntax-only", *WARNINGS, "-Werror", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"{CLANG} warns", details=done.stderr.splitlines()[:20])
 
 
 def build(file: Path, case: Case, out: Path) -> Built:
@@ -198,9 +224,31 @@ def report(results: Sequence[Result], arguments: argparse.Namespace) -> None:
     for result in results:
         if result.outcome in shown:
             print(f"{result.outcome} {result.name}: {result.reason}")
+    causes: dict[str, list[str]] = {}
+    for result in results:
+        if result.outcome == "refused":
+            causes.setdefault(cause_of(result), []).append(result.name)
+    for cause in sorted(causes):
+        names = "" if cause in REFUSABLE.values() else f": {', '.join(causes[cause])}"
+        print(f"refused, {cause}, {len(causes[cause])}{names}")
     live = [result for result in results if result.n_inputs and result.outcome == "passed"]
     kernels = sum(result.n_kernels for result in live)
     print(f"{len(live)} of the passed have inputs at run time; they ran {kernels} kernels")
+
+
+def cause_of(result: Result) -> str:
+    """Return why a test was refused, in a few words."""
+    known = (cause for words, cause in REFUSABLE.items() if words in result.reason)
+    sentence = result.reason.rpartition("error: ")[2].splitlines()[0]
+    return next(known, "extents not known at build time" if is_extent(result.reason) else sentence)
+
+
+def is_extent(reason: str) -> bool:
+    """Say whether a refusal is for an extent, or a number of things, that only the run knows."""
+    return any(
+        words in reason
+        for words in ("not known before the model runs", "must be known at build time")
+    )
 
 
 def main() -> int:
@@ -223,6 +271,8 @@ def main() -> int:
     if arguments.write:
         passed = [result.name for result in results if result.outcome == "passed"]
         arguments.write.write_text("".join(f"{name}\n" for name in passed))
+    compilers = " and ".join(filter(None, [COMPILER.command, CLANG]))
+    print(f"compiled without a warning by {compilers}")
     print(f"onnx {onnx.__version__}, {time.monotonic() - began:.0f} s")
     print(", ".join(f"{count[outcome]} {outcome}" for outcome in OUTCOMES))
     bad = count["wrong"] + count["crashed"] + (count["refused"] if arguments.names else 0)

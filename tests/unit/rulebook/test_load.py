@@ -148,6 +148,40 @@ def test_a_key_of_later_is_refused(load: Loader) -> None:
     )
 
 
+FOUND = """\
+op: Find
+summary: y = what is found
+inputs: {x: {shape: [X...]}}
+outputs: {y: {dtype: int64}, count: {dtype: int32}}
+run_time_size: {y: {most: pack(prod(X)), axis: 0}}
+template: kernels/find.c.j2
+"""
+
+
+def test_a_size_that_only_the_run_knows_is_read(load: Loader) -> None:
+    (rule,) = load(FOUND).rules_for("", "Find")
+    said = rule.run_time["y"]
+    assert (said.most.text, said.axis is not None and said.axis.text) == ("pack(prod(X))", "0")
+
+
+def test_a_size_that_only_the_run_knows_needs_a_count(load: Loader) -> None:
+    assert error_of(load, FOUND.replace(", count: {dtype: int32}", "")) == (
+        "base/rules/ops/ops.yaml:5:16: error: the rule has no output for how many there are\n"
+        "  5 | run_time_size: {y: {most: pack(prod(X)), axis: 0}}\n"
+        "    |                ^\n"
+        "  fix: add the last output 'count: {dtype: int32}'"
+    )
+
+
+def test_the_names_of_a_size_that_only_the_run_knows_are_checked(load: Loader) -> None:
+    assert error_of(load, FOUND.replace("prod(X)", "prod(Z)")).startswith(
+        "base/rules/ops/ops.yaml:5:37: error: 'Z' is not known here"
+    )
+    assert error_of(load, FOUND.replace("{y: {most", "{z: {most")).startswith(
+        "base/rules/ops/ops.yaml:5:27: error: there is no output 'z'"
+    )
+
+
 def test_a_tensor_key_is_checked(load: Loader) -> None:
     assert error_of(load, changed("a: {shape: [Y...]}", "a: {shap: [Y...]}")) == (
         "base/rules/ops/ops.yaml:4:7: error: the tensor 'a' has no key 'shap'\n"
