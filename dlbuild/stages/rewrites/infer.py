@@ -5,6 +5,7 @@ picked, joined, and handed to a reshape) are known where they are read.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -15,6 +16,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Tensor
 from dlbuild.ir.weights import numpy_dtype
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.rulebook.results import results_of
 from dlbuild.stages.parse_graph import proto_of, tensor_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
 from dlbuild.stages.rewrites.branches import branch_of
@@ -27,7 +29,7 @@ from dlbuild.stages.rewrites.counts import (
 )
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.einsum import einsum_of
-from dlbuild.stages.rewrites.fold import fold, interpret_constants
+from dlbuild.stages.rewrites.fold import alone, fold, interpret_constants
 from dlbuild.stages.rewrites.functions import body_of
 from dlbuild.stages.rewrites.loops import loop_of
 from dlbuild.stages.rewrites.ml import ml_of
@@ -108,7 +110,7 @@ class Walk:
                 return body
         self.refuse_without_rule(node)
         if not count_results(draft, node, self.book):
-            draft.tensors |= outputs_of(draft, node)
+            draft.tensors |= outputs_of(draft, node, self.book)
             follow_counts(draft, node, self.book)
         keep_empty(draft, node)
         if not any(node.outputs):
@@ -189,7 +191,7 @@ def schema_of(node: Node) -> onnx.defs.OpSchema | None:
         return None
 
 
-def outputs_of(draft: Draft, node: Node) -> dict[str, Tensor]:
+def outputs_of(draft: Draft, node: Node, book: RuleBook) -> dict[str, Tensor]:
     """Return the types and extents of a node's results.
 
     Raises:
@@ -197,7 +199,7 @@ def outputs_of(draft: Draft, node: Node) -> dict[str, Tensor]:
     """
     schema = schema_of(node)
     if schema is None or (node.domain, node.kind) in CONTRIB:
-        return outside_results(draft, node)
+        return outside_results(draft, node, book)
     check_types(draft, node, schema)
     found = inferred(draft, node, schema)
     results: dict[str, Tensor] = {}
@@ -211,7 +213,7 @@ def outputs_of(draft: Draft, node: Node) -> dict[str, Tensor]:
     return results
 
 
-def outside_results(draft: Draft, node: Node) -> dict[str, Tensor]:
+def outside_results(draft: Draft, node: Node, book: RuleBook) -> dict[str, Tensor]:
     """Return the results of an operator that ONNX does not define."""
     replacement = stand_in(draft, node)
     if replacement is not None:
@@ -223,12 +225,13 @@ def outside_results(draft: Draft, node: Node) -> dict[str, Tensor]:
         tensor = tensor_of(name, found[proxy.outputs[0]])
         if tensor is not None:
             return {name: Tensor(name, dtype, tensor.shape)}
-    results: dict[str, Tensor] = {}
+    asked = alone(draft, replace(node, outputs=[]), book)
+    op = replace(asked.ops[0], outputs=tuple(node.outputs))
+    results = {**draft.declared, **results_of(op, asked, book)}
     for name in filter(None, node.outputs):
-        if name not in draft.declared:
+        if name not in results:
             raise unknown_extents(draft, node, name, None)
-        results[name] = draft.declared[name]
-    return results
+    return {name: results[name] for name in node.outputs if name}
 
 
 def inferred(
@@ -334,7 +337,8 @@ def unknown_extents(draft: Draft, node: Node, name: str, kind: onnx.TypeProto | 
         return UserError(
             f"the shape of '{name}' is not known",
             where=where,
-            why="ONNX does not define the operator, so the model has to state its results",
+            why="ONNX does not define the operator, and its rule does not tie its results to its"
+            " operands",
             fix="add a value_info with the type and shape of each result to the model",
         )
     return UserError(

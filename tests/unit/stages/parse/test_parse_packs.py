@@ -7,6 +7,7 @@ import pytest
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
+from dlbuild.ir.graph import Tensor
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.stages.parse import parse
 
@@ -53,13 +54,27 @@ def test_an_operator_of_a_pack_takes_its_shape_from_the_model(
     assert [(op.domain, op.kind) for op in graph.ops] == [("com.acme", "Halve"), ("", "Neg")]
 
 
-def test_an_operator_of_a_pack_needs_its_shape_stated(reader: Reader, pack: RuleBook) -> None:
+def test_an_operator_of_a_pack_takes_its_shape_from_its_rule(
+    reader: Reader, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tied" / "rules" / "ops"
+    folder.mkdir(parents=True)
+    (folder / "halve.yaml").write_text(RULE.replace("[X...]}", "[X...], dtype: T}"))
+    path = reader.save(MODEL.replace("STATED", ""))
+    graph = parse(path, {}, load_rules([builtin_folder(), tmp_path / "tied"]), "m").graph
+    assert graph.tensor["a"] == Tensor("a", "float32", (1, 3))
+
+
+def test_an_operator_whose_rule_does_not_tie_its_result_needs_it_stated(
+    reader: Reader, pack: RuleBook
+) -> None:
     path = reader.save(MODEL.replace("STATED", ""))
     with pytest.raises(UserError) as caught:
         parse(path, {}, pack, "m")
     assert str(caught.value).replace(str(path.parent), "FOLDER") == (
         "FOLDER/m.onnx: node 'half' (Halve): error: the shape of 'a' is not known\n"
-        "  why: ONNX does not define the operator, so the model has to state its results\n"
+        "  why: ONNX does not define the operator, and its rule does not tie its results to its"
+        " operands\n"
         "  fix: add a value_info with the type and shape of each result to the model"
     )
 
