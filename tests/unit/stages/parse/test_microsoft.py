@@ -1,0 +1,42 @@
+"""Operators of com.microsoft on reals, against ONNX Runtime."""
+
+from typing import Protocol
+
+import numpy as np
+import pytest
+
+from dlbuild.ir.weights import Array
+from dlbuild.stages.parse import Parsed
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>\n'
+
+
+class Reader(Protocol):
+    def require_equal(
+        self, text: str, constants: None, feeds: dict[str, Array], *, within: float = 0.0
+    ) -> Parsed: ...
+
+
+CASES = [
+    (["float[2,9]"], "float[2,9] y = QuickGelu <alpha = 1.5> (a)"),
+]
+
+
+@pytest.mark.parametrize(("shapes", "call"), CASES)
+def test_an_operator_of_microsoft_gives_what_its_runtime_gives(
+    reader: Reader, shapes: list[str], call: str
+) -> None:
+    rng = np.random.default_rng(7)
+    feeds: dict[str, Array] = {}
+    for name, shape in zip("abcdefg", shapes, strict=False):
+        kind, _, dims = shape.rstrip("]").partition("[")
+        extents = [int(extent) for extent in dims.split(",") if extent]
+        if kind == "float":
+            feeds[name] = rng.standard_normal(extents).astype(np.float32)
+        else:
+            feeds[name] = rng.integers(0, 16, extents).astype(kind)
+    given = ", ".join(f"{s} {n}" for n, s in zip(feeds, shapes, strict=True))
+    results, _, call = call.partition(" = ")
+    kind = call if call.startswith("Simplified") else f"com.microsoft.{call}"
+    text = f"{HEAD} g ({given}) => ({results}) {{ {results.split()[-1]} = {kind} }}"
+    reader.require_equal(text, None, feeds, within=1e-5)
