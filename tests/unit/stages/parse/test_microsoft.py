@@ -19,6 +19,7 @@ class Reader(Protocol):
 
 CASES = [
     (["float[2,9]"], "float[2,9] y = QuickGelu <alpha = 1.5> (a)"),
+    (["float[2,3,5]", "float[5]"], "float[2,3,5] y = BiasGelu (a, b)"),
 ]
 
 
