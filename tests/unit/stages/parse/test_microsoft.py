@@ -20,6 +20,7 @@ class Reader(Protocol):
 CASES = [
     (["float[2,9]"], "float[2,9] y = QuickGelu <alpha = 1.5> (a)"),
     (["float[2,3,5]", "float[5]"], "float[2,3,5] y = BiasGelu (a, b)"),
+    (["float[4,6]", "float[6]"], "float[4,6] y = FastGelu (a, b)"),
 ]
 
 
