@@ -21,6 +21,7 @@ CASES = [
     (["float[2,9]"], "float[2,9] y = QuickGelu <alpha = 1.5> (a)"),
     (["float[2,3,5]", "float[5]"], "float[2,3,5] y = BiasGelu (a, b)"),
     (["float[4,6]", "float[6]"], "float[4,6] y = FastGelu (a, b)"),
+    (["float[3,4]", "float[5,4]"], 'float[3,5] y = CDist <metric = "euclidean"> (a, b)'),
 ]
 
 
