@@ -22,6 +22,10 @@ CASES = [
     (["float[2,3,5]", "float[5]"], "float[2,3,5] y = BiasGelu (a, b)"),
     (["float[4,6]", "float[6]"], "float[4,6] y = FastGelu (a, b)"),
     (["float[3,4]", "float[5,4]"], 'float[3,5] y = CDist <metric = "euclidean"> (a, b)'),
+    (
+        ["float[2,3,8]", "float[8]"],
+        "float[2,3,8] y = SimplifiedLayerNormalization <epsilon = 0.01> (a, b)",
+    ),
 ]
 
 
