@@ -30,6 +30,10 @@ CASES = [
         ["float[2,3,4,8]", "int64[2,4]", "float[16,4]", "float[16,4]"],
         "float[2,3,4,8] y = RotaryEmbedding (a, b, c, d)",
     ),
+    (
+        ["float[2,3,8]", "float[2,3,8]", "float[8]", "float[8]"],
+        "float[2,3,8] y = SkipLayerNormalization (a, b, c, d)",
+    ),
 ]
 
 
