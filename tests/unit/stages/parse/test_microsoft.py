@@ -34,6 +34,10 @@ CASES = [
         ["float[2,3,8]", "float[2,3,8]", "float[8]", "float[8]"],
         "float[2,3,8] y = SkipLayerNormalization (a, b, c, d)",
     ),
+    (
+        ["float[2,3,8]", "float[2,3,8]", "float[8]"],
+        "float[2,3,8] y = SkipSimplifiedLayerNormalization (a, b, c)",
+    ),
 ]
 
 
