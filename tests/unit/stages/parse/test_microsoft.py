@@ -38,6 +38,10 @@ CASES = [
         ["float[2,3,8]", "float[2,3,8]", "float[8]"],
         "float[2,3,8] y = SkipSimplifiedLayerNormalization (a, b, c)",
     ),
+    (
+        ["uint8[3,4]", "uint8[4,5]", "float[1]", "float[5]", "uint8[1]", "uint8[5]", "float[5]"],
+        "float[3,5] y = MatMulIntegerToFloat (a, b, c, d, e, f, g)",
+    ),
 ]
 
 
