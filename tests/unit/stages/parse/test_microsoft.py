@@ -42,6 +42,10 @@ CASES = [
         ["uint8[3,4]", "uint8[4,5]", "float[1]", "float[5]", "uint8[1]", "uint8[5]", "float[5]"],
         "float[3,5] y = MatMulIntegerToFloat (a, b, c, d, e, f, g)",
     ),
+    (
+        ["float[3,40]", "uint8[5,2,16]", "float[10]"],
+        "float[3,5] y = MatMulNBits <K = 40, N = 5, bits = 4, block_size = 32> (a, b, c)",
+    ),
 ]
 
 
