@@ -135,8 +135,8 @@ def check_case(case: Case, work: Path) -> Result:
     if CLANG:
         read_by_clang([work / f"{built.name}.c", tables_file])
     n_kernels = len(code_steps(built))
-    first, *others = run_model(built, program, [case.inputs], N_RUNS)[0]
-    first, *others = (counted(built.graph, run) for run in (first, *others))
+    runs = run_model(built, program, [case.inputs], N_RUNS)[0]
+    first, *others = (counted(built.graph, run) for run in runs)
     found = Result(case.name, "passed", "", n_kernels, len(case.inputs))
     reasons = list(faults(case, first))
     if any(bits(other) != bits(first) for other in others):
