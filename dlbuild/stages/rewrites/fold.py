@@ -8,7 +8,6 @@ left to the interpreter of the rules, whose order is fixed.
 import numpy as np
 import onnx
 from onnx import helper
-from onnx.reference import ReferenceEvaluator
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Fact, Graph, Op, Value
@@ -164,6 +163,8 @@ def extents(draft: Draft, node: Node) -> Array:
 
 def evaluated(draft: Draft, node: Node) -> list[Array] | None:
     """Compute a node with onnx's evaluator; None if it cannot."""
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - 100 ms, and few models need it
+
     message = proto_of(node)
     names = [name for name in node.outputs if name]
     graph = helper.make_graph(
