@@ -62,7 +62,7 @@ FAST = ("-O3", "-march=native")
 PLAIN = ("-O2",)
 WRAPPER = """
 {declaration}
-void once(const void *x, void *y);
+void once(const void *x, void *y) __attribute__((noinline));
 void once(const void *x, void *y)
 {{
     {call};
@@ -78,7 +78,7 @@ void many(int n, const void *x, void *y)
 MAIN = """
 #include <stdio.h>
 static char x[1 << 20], y[1 << 20];
-void once(const void *x, void *y);
+void once(const void *x, void *y) __attribute__((noinline));
 int main(int count, char **words)
 {
     FILE *file = fopen(words[count - 1], "rb");

@@ -202,9 +202,8 @@ def choose(work: Work, axes: Sequence[str], registers: Registers) -> tuple[Block
     kinds = {fold.type for step in work.steps for fold in step.folds}
     if len(kinds) != 1 or not kinds <= {"f32", "i32"}:
         return Blocks(), 0.0
-    lanes, room = 1, registers.integers
-    if kinds == {"f32"}:
-        lanes, room = registers.lanes, registers.floats
+    lanes = registers.lanes
+    room = registers.floats if kinds == {"f32"} or lanes > 1 else registers.integers
     vector = _vector_axis(work, axes) if lanes > 1 else None
     best = Blocks()
     before = least = _total(work, best, lanes)

@@ -207,7 +207,7 @@ def along_lanes(
         written_order: how it lies.
     """
     order = order or own_order(operand)
-    if len(instance.nests) != 1 or operand.dtype != "float32":
+    if len(instance.nests) != 1 or operand.dtype not in ("float32", "int8", "uint8"):
         return order
     (nest,) = instance.nests
     reads = [a for a in nest.access.values() if a.operand == operand.name]
