@@ -60,3 +60,14 @@ def test_harts_that_run_in_turn_compute_the_same(project: Project, schedule: str
     turns = runner.replace("-smp", f"{IN_TURN} -smp")
     project({"turns": {**targets()["harts4"], "runner": turns, "schedule": schedule}})
     assert run(("verify", "--layers")) == 0
+
+
+def test_two_cortex_m33_share_the_work(project: Project, made: Made) -> None:
+    base = {"extends": "cortex-m33-dual", "requantize": "fixed"}
+    project({"one": {**base, "resources": {"cores": 1}}, "two": dict(base)}, ("digits_int8",))
+    engine, builds = made()
+    one, two = (figures_of(engine, builds[f"digits_int8@{name}"]) for name in ("one", "two"))
+    assert not one.faults
+    assert not two.faults
+    assert one.content == two.content
+    assert one.cost / two.cost > 1.8
