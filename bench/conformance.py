@@ -247,7 +247,11 @@ def is_extent(reason: str) -> bool:
     """Say whether a refusal is for an extent, or a number of things, that only the run knows."""
     return any(
         words in reason
-        for words in ("not known before the model runs", "must be known at build time")
+        for words in (
+            "not known before the model runs",
+            "must be known at build time",
+            "only known when it runs",
+        )
     )
 
 
