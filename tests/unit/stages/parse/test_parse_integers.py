@@ -270,6 +270,33 @@ def test_a_product_without_bias_is_a_qlinear_matmul(
     assert ops(parsed) == ["QLinearMatMul"]
 
 
+@pytest.mark.parametrize("shape", [(1, 3, 6), (2, 3, 6), (2, 1, 3, 6)])
+@pytest.mark.parametrize("channels", [0, 4])
+@pytest.mark.parametrize("bias", [(), (1,), (4,)])
+@pytest.mark.parametrize("sum_of", ["m, c", "c, m"])
+def test_a_product_of_many_rows_takes_its_bias_in(  # noqa: PLR0913, PLR0917 - the cases
+    reader: Reader,
+    ops: Ops,
+    shape: tuple[int, ...],
+    channels: int,
+    bias: tuple[int, ...],
+    sum_of: str,
+) -> None:
+    """A dense layer of a transformer: a bias that is added after the rounding is added late."""
+    constants = grids() | weights(6, 4, channels=channels) | {"c": scale(-0.7, *bias)}
+    text = gemm(f"m = MatMul (xf, wf) f = Add ({sum_of})", b="")
+    extents = [",".join(map(str, (*shape[:-1], last))) for last in (6, 4)]
+    text = text.replace("[2,6]", f"[{extents[0]}]").replace("[2,4]", f"[{extents[1]}]")
+    parsed = reader.require_equal(text, constants, {"x": integers("int8", *shape)}, within=1)
+    assert ops(parsed) == ["Reshape", "QGemm", "Reshape"]
+
+
+def test_a_product_of_reals_stays_what_it_was(reader: Reader, ops: Ops) -> None:
+    text = HEAD + "g (float[2,3,6] x) => (float[2,3,4] y) { m = MatMul (x, w) y = Add (m, c) }"
+    parsed = reader.read(text, {"w": scale(0.1, 6, 4), "c": scale(0.2, 4)})
+    assert ops(parsed) == ["MatMul", "Add"]
+
+
 def test_transposed_weights_keep_their_scales(reader: Reader, ops: Ops) -> None:
     constants = grids() | weights(4, 6, channels=4)
     body = "t = Transpose (wf) f = MatMul (xf, t)"
