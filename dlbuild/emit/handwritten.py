@@ -196,6 +196,10 @@ class _Handwritten:
             "points": prod(nest.extent[a] for a in nest.domain if a not in kernel.keep),
             "row": given[0] if given else "",
             "ring": {name: _ring(access) for name, access in nest.access.items()},
+            "is_row": {
+                name: ROW in nest.given and ROW not in _axes(access)
+                for name, access in nest.access.items()
+            },
         }
 
     def _rest_operands(
@@ -241,3 +245,8 @@ def _ring(access: Access) -> int:
             case _:
                 continue
     return 0
+
+
+def _axes(access: Access) -> set[str]:
+    """Return all that the place of an access depends on."""
+    return {axis for index in access.index for axis in index.axes()}
