@@ -197,3 +197,13 @@ def test_json_tells_of_stages_and_of_nothing_to_do(project: Path) -> None:
     (project / "build/dlbuild/pc/net/net.c").unlink()
     restored = [json.loads(line) for line in dlbuild(project, *build).splitlines()]
     assert restored == [{"event": "restored", "path": "build/dlbuild/pc/net/net.c"}, end]
+
+
+def test_what_is_replayed_is_not_mixed_with_another_command(project: Path) -> None:
+    dlbuild(project, "build", "--sources")
+    dlbuild(project, "build")
+    (project / "build/dlbuild/pc/net/net.c").unlink()
+    said = dlbuild(project, "build", "--sources")
+    assert said == "build/dlbuild/pc/net/net.c: restored\n"
+    assert "net.c" in files(project)
+    assert "libnet.a" not in files(project)
