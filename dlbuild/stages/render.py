@@ -143,13 +143,7 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
         "is_callers_arena": is_callers,
         "accessors": accessors(model, schedule),
         "hook": options.hook,
-        "reentrancy": (
-            "One run at a time, since it uses all cores."
-            if is_callers and model.target.resources[1] > 1
-            else "Reentrant, with an arena for each instance."
-            if is_callers
-            else "Not reentrant (static arena)."
-        ),
+        "reentrancy": _reentrancy(model, tiles),
         "overlap": len(parameters(model, schedule)) > 1,
         "parameter_docs": parameter_docs(model, schedule),
         "declaration": declaration(model, schedule),
@@ -161,6 +155,17 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
     }
     about = "how to run the model"
     return model.render("net.h.j2", f"{face.prefix}.h", about, context)
+
+
+def _reentrancy(model: Sources, tiles: TilePlan) -> str:
+    """Say whether several runs may be under way."""
+    if model.options.arena != "caller":
+        return "Not reentrant (static arena)."
+    if model.target.resources[1] > 1:
+        return "One run at a time, since it uses all cores."
+    if tiles.tilings:
+        return f"One run at a time, since all use the windows in {tiles.tilings[0].memory}."
+    return "Reentrant, with an arena for each instance."
 
 
 def _port(model: Sources, port: Port) -> Context:

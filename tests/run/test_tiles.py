@@ -399,6 +399,18 @@ def test_a_kernel_that_fits_is_one_task(tmp_path: Path) -> None:
     assert all(buffer.copies == 1 for buffer in found.buffers)
 
 
+def test_with_an_arena_of_the_callers_the_header_says_that_windows_are_shared(
+    tmp_path: Path,
+) -> None:
+    case = replace(small_conv(600), options=Options(requantize="fixed", arena="caller"))
+    write(case, plans(case, tmp_path), "t0", tmp_path, is_tiled=True)
+
+    text = (tmp_path / "t0.h").read_text()
+
+    assert "One run at a time, since all use the windows in near." in text
+    assert "Reentrant" not in text
+
+
 def test_a_missing_wait_is_caught(tmp_path: Path) -> None:
     broken = tiled_c(tmp_path, small_conv(600)).replace("dlb_copy_wait(COPY_X, x_later);", "")
 
