@@ -44,6 +44,7 @@ from dlbuild.stages.passes import again_macs
 from dlbuild.stages.profile import profile
 from dlbuild.stages.render import render
 from dlbuild.stages.schedule import schedule
+from dlbuild.stages.strips import trades
 from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
 
@@ -94,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the subcommand takes."""
     parser.add_argument("--only", default="*", metavar="GLOB", help="names of networks")
     parser.add_argument("--input", default="*", metavar="GLOB", help="interface modes")
+    parser.add_argument("--trades", action="store_true", help="arena against work, planned only")
     parser.add_argument("--no-count", action="store_true", help="do not count instructions")
     parser.add_argument(
         "--corpus",
@@ -105,6 +107,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
     """Print a table and yield each case's name and whether it passed."""
+    if arguments.trades:
+        print_trades(arguments.only)
+        return
     print("  ".join(COLUMNS))
     with tempfile.TemporaryDirectory(prefix="dlbuild-strips-") as folder:
         work = Path(folder)
@@ -118,6 +123,28 @@ def run(arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
             cells, faults = measure(case, layered[key], work)
             print("  ".join([*cells, *faults]), flush=True)
             yield f"{case.name}, {cells[1]}, input: {case.input}", not faults
+
+
+def print_trades(only: str) -> None:
+    """Print what a smaller arena costs, with `input: external`, up to twice the multiplications."""
+    book, target = load_rules([builtin_folder()]), host()
+    with tempfile.TemporaryDirectory(prefix="dlbuild-strips-") as folder:
+        for name, net in NETS.items():
+            if not fnmatch(name, only):
+                continue
+            file = Path(folder) / f"{name}.onnx"
+            onnx.save(net().model(), file)
+            graph = parse(file, {}, book, name).graph
+            options = Options(
+                requantize="fixed",
+                input="external",
+                max_recompute=2.0,
+                layout=((graph.inputs[0], "nhwc"),),
+            )
+            kernels = profile(graph, book, target, options)
+            found = trades(graph, kernels, target, options, book)
+            texts = [f"{trade.need_bytes:,} B at {trade.work:.3f}" for trade in found]
+            print(f"{name}: {', '.join(texts)}", flush=True)
 
 
 def cases(work: Path, corpus: Path, only: str) -> Iterator[Case]:

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.plans import Profile, Strip, Tile, TilePlan
@@ -11,6 +12,9 @@ from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.rows import Rows, rows_of
 from dlbuild.stages.groups import Group, Groups
 from dlbuild.stages.schedule import arena_memory, arrange
+
+STEP = 0.04
+"""The share by which the arena of a plan is smaller than that of the one before."""
 
 TRIES = 8
 """Plans placed until one is as low as its groups need."""
@@ -45,6 +49,36 @@ def strip_plan(
         over = use.height_bytes - wanted
         limit = limit - over if limit - over >= least else limit + over
     return best[1] if best else None
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """What a plan needs of the arena (alignment not counted), and its multiplications over those of
+    the model.
+    """
+
+    need_bytes: int
+    work: float
+
+
+def trades(
+    graph: Graph, profile: Profile, target: Target, options: Options, book: RuleBook
+) -> Iterator[Trade]:
+    """Yield plans from the one without repetition on, each of a smaller arena and of more work.
+
+    Each is the one of least work for its arena; the next is at least STEP smaller, as far as
+    `max_recompute` allows.
+    """
+    chooser = Chooser(
+        Groups(graph, profile, options, kernel_rows(graph, profile, target, options, book))
+    )
+    macs = sum(kernel.macs for kernel in profile.kernels)
+    limit = chooser.lowest_once()
+    while (path := chooser.within(limit)) is not None:
+        need = max(group.need_bytes for group in path)
+        again = sum(group.again_macs for group in path)
+        yield Trade(need, 1 + again / macs if macs else 1.0)
+        limit = int(need * (1 - STEP))
 
 
 def budget_of(target: Target) -> int | None:
@@ -86,7 +120,7 @@ class Chooser:
 
         Of paths that compute no more again than `max_recompute` allows.
         """
-        once = self._lowest(self._single)
+        once = self.lowest_once()
         if not self.again_macs or not once:
             return once
         # Below `low` no path is, above `high` one is known.
@@ -99,6 +133,10 @@ class Chooser:
             else:
                 high = max(group.need_bytes for group in path)
         return high
+
+    def lowest_once(self) -> int:
+        """Return the least bytes that a path needs which computes nothing twice."""
+        return self._lowest(self._single)
 
     def _lowest(self, strips: Callable[[int, int], tuple[Group, ...]]) -> int:
         """Return the least need of a path, 0 if there is none."""

@@ -1,6 +1,7 @@
 """Ways out of a budget that is too small: each is planned, and fits."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.rulebook.load import load_rules
 from dlbuild.stages.parse import parse
 from dlbuild.stages.profile import profile
+from dlbuild.stages.strips import trades
 from dlbuild.stages.tile import tile
 from dlbuild.stages.ways import check_fit, ways_out
 
@@ -104,3 +106,18 @@ def test_a_way_repeats_no_more_than_it_says(tmp_path: Path) -> None:
         again,
         BOOK,
     )
+
+
+def test_a_smaller_arena_costs_more_work(tmp_path: Path) -> None:
+    graph, kernels = convolutions(tmp_path)
+    options = replace(OPTIONS, input="external", output="caller", max_recompute=2.0)
+
+    found = list(trades(graph, kernels, target(None), options, BOOK))
+
+    assert found[0].work == 1
+    assert all(
+        after.need_bytes < before.need_bytes and after.work >= before.work
+        for before, after in pairwise(found)
+    )
+    assert found[-1].need_bytes < found[0].need_bytes / 2
+    assert found[-1].work <= 2
