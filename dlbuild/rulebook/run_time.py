@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbuild.ir.graph import Graph, Op
@@ -61,17 +61,21 @@ def _greatest(rule: OpRule, op: Op, graph: Graph) -> Mapping[int, Greatest]:
     return found
 
 
-def followers(instance: Instance, tensor: str, axis: int) -> Mapping[str, int] | None:
+def followers(
+    instance: Instance, tensor: str, axis: int, alike: Collection[str]
+) -> Mapping[str, int] | None:
     """Return the results of which a slice on one axis is computed from that slice of `tensor`.
 
     Args:
         instance: what reads the tensor.
         tensor: the graph's name.
         axis: the tensor's axis whose extent only the run knows.
+        alike: the tensors that have the same count, this one among them.
 
     Returns:
         For each result that depends on it the axis; None if one needs more than its slice, since
-        what lies behind the last slice is no part of the tensor.
+        what lies behind the last slice is no part of the tensor, or slices of a tensor without
+        the count, which ONNX would spread over one slice or one over it.
     """
     if not instance.nests:
         return None
@@ -87,6 +91,8 @@ def followers(instance: Instance, tensor: str, axis: int) -> Mapping[str, int] |
         for access in nest.access.values():
             written = operands[access.operand]
             if written.role != "output":
+                if written.tensor not in alike and loop in _direct(access.index):
+                    return None
                 continue
             at = _axis(access.index, loop)
             if at is None or access.view != written.shape:
@@ -123,6 +129,16 @@ def _axis(index: Sequence[Index], loop: str) -> int | None:
     axes = [at for at, part in enumerate(index) if loop in part.axes()]
     is_one = len(axes) == 1 and index[axes[0]] == Index.axis(loop)
     return axes[0] if is_one else None
+
+
+def _direct(index: Sequence[Index]) -> Iterator[str]:
+    """Yield the loops that an index depends on other than through what a tensor holds."""
+    for part in index:
+        for atom, _ in part.terms:
+            if isinstance(atom, str):
+                yield atom
+            elif not isinstance(atom, Loaded):
+                yield from _direct((atom.of,))
 
 
 def _loaded(index: Sequence[Index]) -> Iterator[Loaded]:

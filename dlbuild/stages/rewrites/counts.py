@@ -78,7 +78,8 @@ def follow_counts(draft: Draft, node: Node, book: RuleBook) -> None:
         found: Mapping[str, int] | None = reshaped(draft, node, known)
         if found is None:
             graph = alone(draft, node, book)
-            found = followers(match(graph.ops[0], graph, book), name, known.axis)
+            alike = {n for n, other in draft.counts.items() if other.count == known.count}
+            found = followers(match(graph.ops[0], graph, book), name, known.axis, alike)
         if found is None:
             raise uncounted(draft, node, known)
         for result, axis in found.items():
@@ -114,10 +115,11 @@ def output_counts(draft: Draft) -> None:
     """Let each output with a count be followed by it."""
     outputs: list[str] = []
     for name in draft.outputs:
+        outputs.append(name)
         known = draft.counts.get(name)
-        wanted = [name] if known is None else [name, known.count]
-        outputs += [other for other in wanted if other not in outputs or other == name]
-    draft.outputs = list(dict.fromkeys(outputs)) if draft.counts else draft.outputs
+        if known is not None and known.count not in (*outputs, *draft.outputs):
+            outputs.append(known.count)
+    draft.outputs = outputs
 
 
 def uncounted(draft: Draft, node: Node, known: Count) -> UserError:

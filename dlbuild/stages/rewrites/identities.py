@@ -1,5 +1,7 @@
 """Operators that give back their operand: dropped, except where a copy is due."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from dlbuild.stages.rewrites.draft import Draft, Node
@@ -28,6 +30,8 @@ def name_outputs(draft: Draft) -> None:
         else:
             source = name
             output = draft.tensor(f"{name}_output", draft.dtype(name), draft.shape(name))
+            if name in draft.counts:
+                draft.counts[output] = replace(draft.counts[name], tensor=output)
         draft.nodes.append(Node(NAMES, [source], [output], name=output, opset=13))
         draft.outputs[position] = output
         written = draft.producers()

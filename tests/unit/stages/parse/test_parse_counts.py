@@ -18,8 +18,9 @@ class Reader(Protocol):
 
 
 def found(reader: Reader, body: str, outputs: str) -> Parsed:
-    text = f"""{HEAD} g (float[2,3] x, bool[2] c) => ({outputs})
-    <int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] flat = {{-1, 2}}> {{ {body} }}"""
+    text = f"""{HEAD} g (float[2,3] x, bool[2] c, bool b) => ({outputs})
+    <float[3] three = {{1, 2, 3}}, int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] flat = {{-1, 2}}>
+    {{ {body} }}"""
     return reader.read(text)
 
 
@@ -36,6 +37,8 @@ def test_a_result_gets_its_greatest_extents_and_a_count_behind_it(reader: Reader
     [
         ("y = Abs(k)", 0),
         ("y = Transpose(k)", 1),
+        ("n = Neg(k) y = Mul(k, n)", 0),
+        ("y = Sub(k, three)", 0),
         ("r = ReduceSum<keepdims = 0>(k, one) y = Neg(r)", 0),
         ("y = Unsqueeze(k, zero)", 1),
         ("n = NonZero(x) t = Transpose(n) y = Gather<axis = 1>(t, one)", 0),
@@ -54,6 +57,12 @@ def test_two_outputs_of_one_count_are_followed_by_one(reader: Reader) -> None:
     assert found(reader, body, "float[n,3] k, float[n,3] y").graph.outputs == ("k", "k_count", "y")
 
 
+def test_an_output_listed_twice_is_there_twice_with_one_count(reader: Reader) -> None:
+    graph = found(reader, "y = NonZero(x)", "int64[2,n] y, int64[2,n] y").graph
+    assert graph.outputs == ("y", "y_count", "y_output")
+    assert graph.count["y_output"] == Count("y_output", 1, "y_count")
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -64,6 +73,8 @@ def test_two_outputs_of_one_count_are_followed_by_one(reader: Reader) -> None:
         "[bad] y = Concat<axis = 0>(x, k)",
         "[bad] y = Gather<axis = 0>(k, zero)",
         "[bad] y = NonZero(k)",
+        "[bad] y = Add(k, x)",
+        "n = Neg(x) [bad] y = Where(b, k, n)",
     ],
 )
 def test_what_needs_more_than_a_slice_is_refused(reader: Reader, body: str) -> None:
