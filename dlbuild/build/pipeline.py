@@ -26,7 +26,7 @@ PIPELINE = Pipeline(
             target=("features", "cycles", "registers"),
             options=("optimize", "requantize", "layout", "input", "output"),
             folders=("rules/ops",),
-            libraries=("numpy", "pyyaml"),
+            libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
         ),
         Stage(
             "costs",
@@ -126,7 +126,12 @@ PIPELINE = Pipeline(
             makes=("annotated",),
             libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
         ),
-        Stage("fragments", f"{_STEPS}.fragments", makes=("make", "cmake"), target=("memories",)),
+        Stage(
+            "fragments",
+            f"{_STEPS}.fragments",
+            makes=("make", "cmake"),
+            target=("memories", "resources"),
+        ),
     ),
     gates=(
         Gate("ram", f"{_STEPS}.ram", needs=("schedule",), before=("render", "tables")),

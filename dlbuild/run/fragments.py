@@ -19,22 +19,22 @@ def depfile(outputs: Sequence[str], inputs: Sequence[str], *, phony: bool = Fals
     return rule + "".join(f"\n{_escaped(name)}:\n" for name in inputs if phony)
 
 
-def make_fragment(name: str, *, port: bool = False) -> str:
+def make_fragment(name: str, ports: Sequence[str] = ()) -> str:
     """Return a Makefile to include: variables for the model's sources, folder and archive.
 
-    port: the model calls the functions of dlb_port.h.
+    ports: C files with the functions of dlb_port.h that the model calls.
     """
     prefix = name.upper()
     folder = f"$({prefix}_FOLDER)"
     headers = f"{folder}/{name}.h {folder}/{name}_weights.h"
-    headers += f" {folder}/dlb_port.h" if port else ""
-    ported = f" {folder}/dlb_port_memcpy.c" if port else ""
+    headers += f" {folder}/dlb_port.h" if ports else ""
+    ported = "".join(f" {folder}/{file}" for file in ports)
     return f"""\
 # Model '{name}': include this file, then compile {prefix}_SOURCES or link {prefix}_ARCHIVE.
 {prefix}_FOLDER := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 {prefix}_SOURCES := {folder}/{name}.c {folder}/{name}_weights.c
 {prefix}_HEADERS := {headers}
-# A port that copies with memcpy, if the model needs one and the firmware has none of its own.
+# A port for the model's copies and cores, if it has any and the firmware has none of its own.
 {prefix}_PORT :={ported}
 {prefix}_ARCHIVE := {folder}/lib{name}.a
 {prefix}_CPPFLAGS := -I{folder}
@@ -43,12 +43,12 @@ DLBUILD_FILES_{name} := $({prefix}_SOURCES) $({prefix}_HEADERS) $({prefix}_PORT)
 """
 
 
-def cmake_fragment(name: str, *, port: bool = False) -> str:
+def cmake_fragment(name: str, ports: Sequence[str] = ()) -> str:
     """Return a CMake file to include: the model as a library, from source and as compiled.
 
-    port: the model calls the functions of dlb_port.h, so the library has those that use memcpy.
+    ports: C files with the functions of dlb_port.h that the model calls; the library has them.
     """
-    ported = '\n    "${CMAKE_CURRENT_LIST_DIR}/dlb_port_memcpy.c"' if port else ""
+    ported = "".join(f'\n    "${{CMAKE_CURRENT_LIST_DIR}}/{file}"' for file in ports)
     return f"""\
 # Model '{name}': include() this file, then link '{name}' (compiled with your flags) or
 # '{name}_archive' (as dlbuild compiled it).

@@ -120,6 +120,14 @@ def test_a_core_that_waits_for_ever_is_named(tmp_path: Path) -> None:
     assert "deadlock: core 0 waits for core 1" in str(caught.value)
 
 
+def test_fragments_name_the_port_of_the_cores(tmp_path: Path) -> None:
+    engine, one = project(tmp_path, "digits_int8", {"resources": {"threads": 2}})
+    made = {name: engine.content(one, name).decode() for name in ("make", "cmake")}
+    assert "DIGITS_PORT := $(DIGITS_FOLDER)/dlb_port_cores.c\n" in made["make"]
+    assert '"${CMAKE_CURRENT_LIST_DIR}/dlb_port_cores.c")' in made["cmake"]
+    assert (built_of(engine, one).folder / "dlb_port_cores.c").is_file()
+
+
 def program_of(built: Built, work: Path, *flags: str) -> Program:
     sources = [built.folder / "digits_weights.c", *built.ports(is_honest=True)]
     text = model_program(built)

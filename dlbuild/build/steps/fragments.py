@@ -10,8 +10,10 @@ from dlbuild.run.fragments import cmake_fragment, make_fragment
 def run(job: Job) -> Mapping[str, bytes]:
     """Write the fragments; they name files only, so they need no input."""
     name = job.settings.model
-    has_port = is_tiled(job.settings.target.memories)
+    target = job.settings.target
+    ports = ["dlb_port_memcpy.c"] if is_tiled(target.memories) else []
+    ports += ["dlb_port_cores.c"] if target.resources[1] > 1 else []
     return {
-        "make": make_fragment(name, port=has_port).encode(),
-        "cmake": cmake_fragment(name, port=has_port).encode(),
+        "make": make_fragment(name, ports).encode(),
+        "cmake": cmake_fragment(name, ports).encode(),
     }
