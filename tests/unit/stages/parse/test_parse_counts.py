@@ -19,7 +19,8 @@ class Reader(Protocol):
 
 def found(reader: Reader, body: str, outputs: str) -> Parsed:
     text = f"""{HEAD} g (float[2,3] x, bool[2] c, bool b) => ({outputs})
-    <float[3] three = {{1, 2, 3}}, int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] flat = {{-1, 2}}>
+    <float[3] three = {{1, 2, 3}},
+     int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] flat = {{-1, 2}}>
     {{ {body} }}"""
     return reader.read(text)
 
