@@ -90,7 +90,7 @@ _VARIABLES = {
     "HEADERS": ("header", "weights_header", "port_header"),
     "SOURCES": ("source", "weights_source"),
     "BINARIES": ("weights_binary",),
-    "PORT": ("port_source",),
+    "PORT": ("port_source", "cores_source"),
     "ARCHIVE": ("archive",),
 }
 """Of an archive nobody needs the sources; of the sources all that they include or embed."""

@@ -207,3 +207,12 @@ def test_what_is_replayed_is_not_mixed_with_another_command(project: Path) -> No
     assert said == "build/dlbuild/pc/net/net.c: restored\n"
     assert "net.c" in files(project)
     assert "libnet.a" not in files(project)
+
+
+def test_a_port_is_among_the_files_of_an_outer_build(project: Path) -> None:
+    several = "{extends: host, resources: {threads: 2}}"
+    (project / "dlbuild.yaml").write_text(RECIPE.replace("{extends: host}", several))
+    dlbuild(project, "build", "--sources", "--flat", "flat")
+    said = dlbuild(project, "outputs", "--sources", "--make")
+    assert "DLBUILD_pc_net_PORT := build/dlbuild/pc/net/dlb_port_cores.c\n" in said
+    assert {"dlb_port.h", "dlb_port_cores.c"} <= {p.name for p in (project / "flat").iterdir()}

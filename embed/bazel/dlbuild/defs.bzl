@@ -14,7 +14,6 @@
 """
 
 _SUFFIXES = [".h", ".c", "_weights.h", "_weights.c"]
-_PORT = ["dlb_port.h", "dlb_port_memcpy.c"]
 
 def _dlbuild_sources_impl(ctx):
     # dlbuild works in the folder of the recipe; every other path is relative to where Bazel is.
@@ -61,7 +60,7 @@ def dlbuild_models(
         models,
         target,
         options = [],
-        has_port = False,
+        ports = [],
         tool = Label("//:dlbuild"),
         **kwargs):
     """Declares a cc_library for each model, which Bazel's C toolchain compiles.
@@ -73,11 +72,12 @@ def dlbuild_models(
       models: names of models; each is the name of a library.
       target: the target of the recipe that they are for.
       options: key=value, for every build of the recipe.
-      has_port: whether the target has a memory that holds tiles, so that there is a dlb_port.h.
+      ports: the files of a port, if the target has several cores or a memory that holds tiles:
+        dlb_port.h, dlb_port_memcpy.c, dlb_port_cores.c; `dlbuild outputs` names them.
       tool: the dlbuild to run.
       **kwargs: of the libraries, such as visibility.
     """
-    port = [name + "/" + file for file in _PORT] if has_port else []
+    port = [name + "/" + file for file in ports]
     files = {model: [name + "/" + model + suffix for suffix in _SUFFIXES] for model in models}
     dlbuild_sources(
         name = name,
