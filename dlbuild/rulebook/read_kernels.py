@@ -26,6 +26,11 @@ def _kernel(node: Node) -> KernelSpec:
     spec = table(node, owner)
     spec.check_keys(KEYS, owner)
     keep, rows = words(spec.get("keep"), "keep"), words(spec.get("rows"), "rows")
+    scratch = entries(spec.get("scratch"), "scratch")
+    if len(scratch) > 1:
+        raise spec["scratch"].error(
+            "a kernel has one scratch at most", fix="use parts of one for several things"
+        )
     return KernelSpec(
         name=word(spec.require("name", owner), "name"),
         when=optional(spec.get("when"), "when"),
@@ -33,7 +38,7 @@ def _kernel(node: Node) -> KernelSpec:
         lets=expressions(spec.get("let"), "let"),
         constants=constants(spec.get("constants")),
         uses=words(spec.require("uses", owner), "uses"),
-        scratch={k: _scratch(k, v) for k, v in entries(spec.get("scratch"), "scratch").items()},
+        scratch={key: _scratch(key, value) for key, value in scratch.items()},
         keep=keep,
         rows=rows,
         result=expression(spec.require("result", owner), "result"),

@@ -19,6 +19,9 @@ from dlbuild.ir.plans import Profile, TilePlan, handwritten_kernel
 Made = Callable[..., tuple[Engine, dict[str, Build]]]
 CORES = {"m4f": "cortex-m4f", "m7": "cortex-m7", "m33": "cortex-m33"}
 
+COUNTS = {"fixed": 255_648, "exact": 290_029}
+"""Instructions on a Cortex-M4F with gcc 12.2; a rise fails, a fall is to be recorded here."""
+
 CONVS = (
     # channels, outputs, kernel, strides, pads, group
     (8, 6, (1, 1), (1, 1), (0, 0, 0, 0), 1),
@@ -130,3 +133,5 @@ def test_hand_written_kernels_give_the_numbers_of_the_nests(
         there = figures_of(engine, one, steps=False)
         assert there.faults == (), name
         assert there.content == here.content, name
+        if name == "m4f":
+            assert there.cost <= COUNTS[rounding], there.cost

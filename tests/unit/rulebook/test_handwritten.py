@@ -1,0 +1,153 @@
+"""When a hand-written kernel takes the place of a fold, and when its nest is printed instead."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dlbuild.base.errors import UserError
+from dlbuild.ir.graph import Fact, Graph, Op, Tensor
+from dlbuild.ir.plans import (
+    Cut,
+    Handwriting,
+    Kernel,
+    Layer,
+    Strip,
+    Tile,
+    TilePlan,
+    Tiling,
+    handwritten_kernel,
+)
+from dlbuild.ir.weights import Array
+from dlbuild.rulebook.handwritten import obstacle, rest_of
+from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.interpret import make
+from dlbuild.rulebook.load import RuleBook, load_rules
+from dlbuild.rulebook.match import Wish, match
+from dlbuild.rulebook.value import Local, walk
+
+ROOT = Path(__file__).parents[3]
+FACTS = (Fact("all_zero", ("wz",)), Fact("narrow", ("w",)))
+
+
+@pytest.fixture(scope="module")
+def book() -> RuleBook:
+    return load_rules([ROOT])
+
+
+def conv(book: RuleBook, features: frozenset[str], facts: tuple[Fact, ...] = FACTS) -> Instance:
+    """Return a convolution of eight channels to four."""
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+        "x": ("int8", (1, 8, 5, 5)),
+        "xs": ("float32", ()),
+        "xz": ("int8", ()),
+        "w": ("int8", (4, 8, 1, 1)),
+        "ws": ("float32", ()),
+        "wz": ("int8", ()),
+        "ys": ("float32", ()),
+        "yz": ("int8", ()),
+        "b": ("int32", (4,)),
+        "y": ("int8", (1, 4, 5, 5)),
+    }
+    names = tuple(shapes)
+    tensors = tuple(Tensor(name, dtype, shape) for name, (dtype, shape) in shapes.items())
+    op = Op("node", "QLinearConv", names[:-1], names[-1:], (), "", 13)
+    graph = Graph("g", ("x",), ("y",), tensors, (op,), names[1:-1], (), facts)
+    return match(op, graph, book, Wish(features, "fixed"))
+
+
+def test_a_core_without_dsp_instructions_has_the_nest(book: RuleBook) -> None:
+    assert conv(book, frozenset()).handwritten is None
+    assert conv(book, frozenset({"fpu", "dsp"})).handwritten is not None
+
+
+def test_weights_that_may_be_the_least_of_their_type_have_the_nest(book: RuleBook) -> None:
+    found = conv(book, frozenset({"dsp"}), FACTS[:1])
+    assert found.handwritten is None
+
+
+def test_another_order_in_memory_is_an_obstacle(book: RuleBook) -> None:
+    found = conv(book, frozenset({"dsp"}))
+    preferred = {o.name: o.order for o in found.operands if o.order}
+    assert obstacle(found, preferred) == ""
+    assert obstacle(found, {}) == "x lies in another order than it needs"
+
+
+def test_what_is_fused_before_the_fold_is_an_obstacle(book: RuleBook) -> None:
+    found = conv(book, frozenset({"dsp"}))
+    (nest,) = found.nests
+    (fold, *rest) = nest.steps
+    other = replace(fold, over=tuple(reversed(fold.over)))
+    changed = replace(found, nests=(replace(nest, steps=(other, *rest)),))
+    orders = {o.name: o.order for o in found.operands if o.order}
+    assert obstacle(changed, orders) == "its inputs are computed where it reads them"
+
+
+def test_the_rest_is_made_from_the_result_and_no_bias_is_added_again(book: RuleBook) -> None:
+    found = conv(book, frozenset({"dsp"}))
+    kernel = found.handwritten
+    assert kernel is not None
+    rest = rest_of(found.nests[0], kernel)
+    values = [part for step in rest.steps for s in step.stores for part in walk(s.value)]
+    assert Local("acc", "i32") in values
+    assert all(getattr(part, "access", "") != "b" for part in values)
+
+
+def test_weights_are_packed_four_to_a_word_and_the_zero_point_is_in_the_start(
+    book: RuleBook,
+) -> None:
+    found = conv(book, frozenset({"dsp"}))
+    kernel = found.handwritten
+    assert kernel is not None
+    w = np.arange(-16, 16, dtype=np.int8).reshape(4, 8, 1, 1)
+    bias = np.array([5, 6, 7, 8], np.int32)
+    held: dict[str, Array] = {"w": w, "xz": np.array(3, np.int8), "b": bias}
+    instance = replace(found, operands=(*found.operands, *kernel.operands), made=kernel.made)
+    made = make(instance, held)
+    taps = w.reshape(4, 8).astype(np.int64)
+    halves = 256 * taps[:, 1::2] + taps[:, ::2]
+    words = (halves[:, 1::2] << 16) + (halves[:, ::2] & 0xFFFF)
+    assert made["words"].tolist() == words.reshape(2, 2, 2).transpose(0, 2, 1).tolist()
+    constant = (127 * taps[:, ::2].sum(1)) >> 8
+    assert made["start"].tolist() == (bias - 3 * taps.sum(1) - constant).tolist()
+
+
+KERNEL = Kernel(
+    *("conv1", "node", (), (), "conv.yaml#QLinearConv", "fixed", ("x",), ("y",), ("w",)),
+    *(0, 0, 0, 0, 0),
+    handwriting=Handwriting("conv_dsp", rows=("oh",)),
+)
+
+
+def strip(axis: str, *sums: str) -> TilePlan:
+    """Return a plan of one layer in rows along an axis."""
+    layer = Layer("conv1", axis, 5, (), "y", sums)
+    return TilePlan((Tile("conv1"),), (Strip((layer,)),))
+
+
+def test_rows_along_an_axis_that_the_template_knows_are_hand_written() -> None:
+    assert handwritten_kernel(KERNEL, strip("oh")) is KERNEL.handwriting
+    assert handwritten_kernel(KERNEL, strip("ow")) is None
+    assert handwritten_kernel(KERNEL, strip("oh", "conv1 acc_sums")) is None
+
+
+def test_windows_in_a_near_memory_are_the_nests() -> None:
+    tiling = Tiling("conv1", "l1", (Cut("oh", 2),), (), 3, 0, 0)
+    assert handwritten_kernel(KERNEL, TilePlan((Tile("conv1"),), tilings=(tiling,))) is None
+
+
+def test_a_kernel_has_one_working_memory_at_most(tmp_path: Path) -> None:
+    folder = tmp_path / "rules" / "ops"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(
+        "op: Mine\nsummary: y = sum of x\ninputs: {x: {shape: [N]}}\noutputs: {y: {shape: [M]}}\n"
+        "domain: {m: M}\nreduce: {n: N}\nread: {x: n}\n"
+        "steps:\n  - {over: [n], fold: {acc: [0, acc + x]}}\n  - y: acc\n"
+        "kernels:\n  - name: fast\n    uses: [x]\n"
+        "    scratch: {one: {dtype: int32, count: N}, two: {dtype: int32, count: N}}\n"
+        "    result: acc\n    template: kernels/fast.c.j2\n"
+    )
+    with pytest.raises(UserError) as caught:
+        load_rules([tmp_path])
+    assert "a kernel has one scratch at most" in str(caught.value)
