@@ -39,7 +39,8 @@ from dlbuild.cli.measurements import costs_of, profile_of
 from dlbuild.ir import codec, weights
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Schedule, TilePlan
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
 from dlbuild.run.counter import counter

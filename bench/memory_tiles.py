@@ -21,8 +21,9 @@ import strip_models
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Kernel, Profile, TilePlan
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook, load_rules

@@ -45,7 +45,7 @@ from dlbuild.base.paths import builtin_folder
 from dlbuild.build.targets import TargetBook, read_target_files, target_files
 from dlbuild.ir.codec import encode
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Schedule
+from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Options, Target, Toolchain
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import load_rules

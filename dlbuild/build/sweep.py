@@ -23,8 +23,10 @@ from dlbuild.build.schema import OPTION_KEYS
 from dlbuild.build.sizes import decode_sizes
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Costs
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.run.toolchain import identify
 from dlbuild.stages.passes import again_macs
 

@@ -14,7 +14,7 @@ from dlbuild.build.pipeline import with_verify
 from dlbuild.build.recipe import PROJECT_FILE, read_recipe
 from dlbuild.build.sizes import decode_sizes
 from dlbuild.ir import codec
-from dlbuild.ir.plans import Schedule
+from dlbuild.ir.schedule import Schedule
 from dlbuild.run.samples import Sample
 from dlbuild.run.toolchain import identify
 from dlbuild.run.verify import Verdict

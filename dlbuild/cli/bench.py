@@ -14,7 +14,9 @@ from dlbuild.cli.build import build_all
 from dlbuild.cli.project import add_jobs, add_targets
 from dlbuild.ir import codec, weights
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.report.figures import figures_text
 from dlbuild.run.bench import Bench, Figures, bench
 from dlbuild.run.runner import Built

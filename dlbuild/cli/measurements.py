@@ -7,7 +7,7 @@ from dlbuild.build.engine import Engine
 from dlbuild.build.recipe import Build
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Costs, Measurements
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.report.profile import out_of_date_text
 from dlbuild.stages.costs import missing
 

@@ -24,8 +24,10 @@ from dlbuild.cli.project import add_jobs, add_targets, asked_targets
 from dlbuild.ir import codec, weights
 from dlbuild.ir.costs import Measurement, Measurements
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.profile_graph import ProfileGraph
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.report.profile import makespan_text, profile_text, trial_text
 from dlbuild.report.trace import trace_text
 from dlbuild.run.samples import samples_of

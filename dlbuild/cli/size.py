@@ -9,7 +9,7 @@ from dlbuild.cli.arguments import Parser
 from dlbuild.cli.build import build_all
 from dlbuild.cli.project import add_jobs, add_targets
 from dlbuild.ir import codec
-from dlbuild.ir.plans import Schedule
+from dlbuild.ir.schedule import Schedule
 from dlbuild.report.text import table_text
 
 Row = dict[str, str | int | None]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dlbuild.ir.plans import Box
+from dlbuild.ir.tile_plan import Box
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dlbuild.ir.costs import Costs
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.profile_graph import ProfileGraph
 from dlbuild.report.text import table_text
 from dlbuild.run.trial import Trial

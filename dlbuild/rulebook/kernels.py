@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from dlbuild.ir.graph import Graph, Op
-from dlbuild.ir.plans import Kernel, Profile, TilePlan, handwritten_kernel
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
 from dlbuild.rulebook.derive import own_order
 from dlbuild.rulebook.fuse import fuse_epilogue, fuse_prologue
 from dlbuild.rulebook.handwritten import with_kernel, without_kernel

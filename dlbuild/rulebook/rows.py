@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.plans import RowRead
+from dlbuild.ir.tile_plan import RowRead
 from dlbuild.rulebook.address import view_strides
 from dlbuild.rulebook.derive import Orders, loaded_operands, order_in, step_reads, step_values
 from dlbuild.rulebook.index import Index

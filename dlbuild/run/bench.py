@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.plans import TilePlan
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
 from dlbuild.run.callgrind import instructions

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dlbuild.ir.plans import Schedule
+from dlbuild.ir.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)

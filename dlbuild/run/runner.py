@@ -16,8 +16,10 @@ from dlbuild.base.paths import builtin_folder
 from dlbuild.emit.ctypes import storage, units
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, Tensor
-from dlbuild.ir.plans import NO_TILES, Profile, Schedule, Step, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import NO_TILES, TilePlan
 from dlbuild.ir.weights import Array, dtype_name, loaded, stored
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.run.dead import dead_after

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import NO_TILES, Profile, Tile, TilePlan
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import NO_TILES, Tile, TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.run.board import BoardMaker

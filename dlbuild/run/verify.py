@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dlbuild.ir.plans import Step
+from dlbuild.ir.schedule import Step
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker, boards_folder
 from dlbuild.run.counted import with_rest_of

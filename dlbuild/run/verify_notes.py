@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.plans import Kernel
+from dlbuild.ir.profile import Kernel
 from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.value import walk

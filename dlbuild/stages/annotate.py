@@ -10,7 +10,8 @@ from onnx import helper, numpy_helper
 
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph, Op, Tensor
-from dlbuild.ir.plans import Kernel, Profile, Schedule
+from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.weights import Array
 from dlbuild.stages.parse_graph import attribute_of
 from dlbuild.stages.parse_shapes import ONNX_OF

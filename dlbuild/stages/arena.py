@@ -7,8 +7,9 @@ from dlbuild.emit.comments import quoted
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Buffer, MemoryUse, Schedule, TilePlan
+from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.interface import Interface
 
 CALLER = "caller"

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Buffer, Kernel, Profile, Schedule, Step, TilePlan
+from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.schedule import Buffer, Schedule, Step
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.audit_near import near_faults
 from dlbuild.stages.audit_rows import replay_rows
 from dlbuild.stages.audit_scratch import needed_scratch, scratch_faults

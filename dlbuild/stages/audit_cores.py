@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, Step, TilePlan, Touch
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule, Step
+from dlbuild.ir.tile_plan import TilePlan, Touch
 from dlbuild.stages.audit import AuditError
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from dlbuild.ir.plans import MemoryUse, Schedule, TilePlan
+from dlbuild.ir.schedule import MemoryUse, Schedule
 from dlbuild.ir.target import Target
+from dlbuild.ir.tile_plan import TilePlan
 
 
 def near_faults(tiles: TilePlan, schedule: Schedule, target: Target) -> Iterator[str]:

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Buffer, Layer, Profile, RowRead, Schedule, Step, Strip, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Buffer, Schedule, Step
+from dlbuild.ir.tile_plan import Layer, RowRead, Strip, TilePlan
 
 Owners = npt.NDArray[np.int64]
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.plans import Profile, Schedule, TilePlan, handwritten_kernel
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
 
 
 def needed_scratch(profile: Profile, tiles: TilePlan) -> Mapping[str, int]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from dlbuild.ir.plans import Buffer, Profile, Schedule, Step, Strip, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Buffer, Schedule, Step
+from dlbuild.ir.tile_plan import Strip, TilePlan
 
 
 def ring_bytes(tiles: TilePlan, buffer: Buffer, tensor_bytes: int) -> int:

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, TilePlan, Tiling
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import TilePlan, Tiling
 from dlbuild.rulebook.instance import Nest, Operand
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dlbuild.emit.comments import block, extents, filled, quoted
-from dlbuild.ir.plans import Kernel, Schedule, Step
+from dlbuild.ir.profile import Kernel
+from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.stages.declaration import parameters
 from dlbuild.stages.functions import Call, Functions
 from dlbuild.stages.sources import Sources

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from dlbuild.base.errors import UserError
 from dlbuild.base.units import bytes_text
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Buffer, MemoryUse, Profile, Schedule
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule
 from dlbuild.ir.target import Target
 from dlbuild.stages.problem import Bytes
 

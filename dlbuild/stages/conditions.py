@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlbuild.emit.literals import COLUMNS
-from dlbuild.ir.plans import RowRead
+from dlbuild.ir.tile_plan import RowRead
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dlbuild.emit.names import Names
 from dlbuild.ir import codec
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.derive import step_values, used_by
 from dlbuild.rulebook.handwritten import rest_of

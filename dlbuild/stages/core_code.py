@@ -3,7 +3,8 @@
 import re
 
 from dlbuild.emit.comments import block, filled
-from dlbuild.ir.plans import Schedule, Tile, TilePlan
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.stages.body import step_comment
 from dlbuild.stages.declaration import declaration, parameters
 from dlbuild.stages.functions import Functions

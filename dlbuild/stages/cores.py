@@ -5,8 +5,10 @@ from dataclasses import replace
 from dlbuild.base.errors import UserError
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.deal import WHOLE, Dealer, Dealt, Policy, best_of
 from dlbuild.stages.schedule import Spans, schedule
 from dlbuild.stages.timeline import makespan

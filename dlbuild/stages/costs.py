@@ -9,8 +9,9 @@ from dlbuild.emit.handwritten import render
 from dlbuild.emit.helpers import helper_text
 from dlbuild.ir.costs import Costs, KernelCost, Measurements
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import NO_TILES, Kernel, Profile
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import NO_TILES
 from dlbuild.rulebook.kernels import instances_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.predicted import PREDICTED, predicted_time

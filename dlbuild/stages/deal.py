@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 from dlbuild.ir.costs import Costs
-from dlbuild.ir.plans import Profile, Tile, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.stages.timeline import WAIT_COST, Span
 
 Policy = Literal["round_robin", "list", "split"]

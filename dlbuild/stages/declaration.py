@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from dlbuild.emit.comments import block, filled, wrapped
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.literals import COLUMNS
-from dlbuild.ir.plans import Schedule, Strip
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import Strip
 from dlbuild.stages.arena import CALLER, Places
 from dlbuild.stages.interface import Port
 from dlbuild.stages.sources import Sources, axes_note, element_type

@@ -7,7 +7,9 @@ from functools import cache, partial
 
 from dlbuild.emit.handwritten import render
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
-from dlbuild.ir.plans import NO_TILES, Kernel, Schedule, Step, TilePlan, handwritten_kernel
+from dlbuild.ir.profile import Kernel
+from dlbuild.ir.schedule import Schedule, Step
+from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.plans import Kernel, Layer, Overlap, Ring, RowRead, Strip, Sums
+from dlbuild.ir.profile import Kernel
+from dlbuild.ir.tile_plan import Layer, Overlap, Ring, RowRead, Strip, Sums
 from dlbuild.rulebook.rows import Columns, Rows
 from dlbuild.stages.lives import Lives
 from dlbuild.stages.passes import cuttings

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlbuild.emit.names import Names
 from dlbuild.ir.graph import Graph, Quantized, Tensor
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 
 _TAKEN = """
 arena arena_t user step core rows n_rows count fetch fetch_t worker stop run reset begin push hook

@@ -12,7 +12,7 @@ from math import prod
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Layout
+from dlbuild.ir.profile import Layout
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.address import view_strides
 from dlbuild.rulebook.derive import own_order, used_by

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options
 from dlbuild.stages.peak import arena_bytes
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from dlbuild.ir.plans import Box, Tile, Touch
+from dlbuild.ir.tile_plan import Box, Tile, Touch
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.tiles import shifted
 from dlbuild.stages.tile_space import Moved, TileSpace

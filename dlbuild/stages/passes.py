@@ -7,7 +7,8 @@ computed again. Rows of rings shrink to the columns of a pass.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlbuild.ir.plans import Layer, Profile, Ring, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.tile_plan import Layer, Ring, TilePlan
 
 PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 """Into so many passes a strip's last layer is divided, as far as it has the columns."""

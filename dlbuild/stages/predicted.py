@@ -1,7 +1,7 @@
 """What kernels cost by the target's cost table alone."""
 
 from dlbuild.ir.costs import Costs, KernelCost
-from dlbuild.ir.plans import Kernel, Profile
+from dlbuild.ir.profile import Kernel, Profile
 
 PREDICTED = "cycles"
 """The unit of predictions: those of the target's cost table."""

@@ -8,7 +8,7 @@ from functools import cache
 from dlbuild.emit.handwritten import is_one_run
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Alias, Handwriting, Kernel, Layout, Profile, Scratch
+from dlbuild.ir.profile import Alias, Handwriting, Kernel, Layout, Profile, Scratch
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.cost import Cost, cost
 from dlbuild.rulebook.derive import Orders, in_place, own_order, used_by, view_of

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, Step, TilePlan, Touch
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.profile_graph import Edge, Node, ProfileGraph
+from dlbuild.ir.schedule import Schedule, Step
+from dlbuild.ir.tile_plan import TilePlan, Touch
 from dlbuild.stages.timeline import time_of, timeline
 
 

@@ -9,7 +9,7 @@ rings are first those of the demand order, then what the pump itself was seen to
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dlbuild.ir.plans import Layer, RowRead
+from dlbuild.ir.tile_plan import Layer, RowRead
 
 INPUT = -1
 """The number of the pseudo-layer that brings a row of the streamed input."""

@@ -14,8 +14,10 @@ from dlbuild.emit.helpers import helper_text, helpers_of
 from dlbuild.emit.literals import COLUMNS, chunks
 from dlbuild.emit.names import identifier
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Options, Target, is_tiled
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook

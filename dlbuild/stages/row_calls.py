@@ -7,7 +7,7 @@ from dataclasses import replace
 from dlbuild.emit.comments import filled
 from dlbuild.emit.handwritten import render
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
-from dlbuild.ir.plans import Layer, Ring, RowRead, TilePlan
+from dlbuild.ir.tile_plan import Layer, Ring, RowRead, TilePlan
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.rulebook.rows import (

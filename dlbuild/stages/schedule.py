@@ -7,9 +7,11 @@ from itertools import groupby
 from dlbuild.base.errors import UserError
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Buffer, MemoryUse, Profile, Schedule, TilePlan
-from dlbuild.ir.plans import Step as Line
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule
+from dlbuild.ir.schedule import Step as Line
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.budget import check_model
 from dlbuild.stages.lifetimes import Lifetime, lifetimes
 from dlbuild.stages.order import least_peak_order

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.plans import Buffer, Profile, Scratch, TilePlan, handwritten_kernel
+from dlbuild.ir.profile import Profile, Scratch
+from dlbuild.ir.schedule import Buffer
 from dlbuild.ir.target import Memory
+from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
 from dlbuild.stages.together import Together
 
 

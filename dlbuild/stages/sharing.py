@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Kernel, Profile
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Options
 from dlbuild.stages.lifetimes import Lifetime
 from dlbuild.stages.problem import Bytes, Step

@@ -8,8 +8,9 @@ from dlbuild.emit.comments import block, extents, quoted
 from dlbuild.emit.ctypes import is_encoded, is_packed, storage
 from dlbuild.emit.environment import Environment, environment
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import NO_TILES, Profile, TilePlan
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Registers, Target
+from dlbuild.ir.tile_plan import NO_TILES, TilePlan
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import instances_of, wish_of
 from dlbuild.rulebook.load import RuleBook

@@ -1,7 +1,7 @@
 """How a kernel of a profile may be cut."""
 
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Kernel, Profile
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.tile_space import TileSpace, tile_space

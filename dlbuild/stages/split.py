@@ -5,8 +5,9 @@ from dataclasses import replace
 from dlbuild.base.errors import UserError
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import NO_TILES, Profile, Tile, TilePlan, Touch, handwritten_kernel
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import NO_TILES, Tile, TilePlan, Touch, handwritten_kernel
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.deal import WHOLE, Dealer, best_of

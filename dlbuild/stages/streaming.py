@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctypes import storage
-from dlbuild.ir.plans import Strip
+from dlbuild.ir.tile_plan import Strip
 from dlbuild.rulebook.rows import Pointer
 from dlbuild.stages.arena import Places
 from dlbuild.stages.conditions import condition

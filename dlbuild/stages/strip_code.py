@@ -9,7 +9,8 @@ from dlbuild.emit.comments import block, filled
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.kernel import KernelText
 from dlbuild.emit.literals import COLUMNS
-from dlbuild.ir.plans import Layer, Schedule, Strip, TilePlan
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import Layer, Strip, TilePlan
 from dlbuild.stages.arena import Places
 from dlbuild.stages.body import step_comment
 from dlbuild.stages.conditions import Test, condition, ready, room

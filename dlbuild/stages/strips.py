@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Strip, Tile, TilePlan
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import Strip, Tile, TilePlan
 from dlbuild.rulebook.kernels import instance_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.rows import Rows, rows_of

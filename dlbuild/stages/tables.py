@@ -21,8 +21,9 @@ from dlbuild.emit.literals import (
 )
 from dlbuild.ir import weights as numbers
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import NO_TILES, Profile, TilePlan
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import NO_TILES, TilePlan
 from dlbuild.rulebook.interpret import make
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.constants import Constant

@@ -5,8 +5,9 @@ from dataclasses import replace
 from dlbuild.base.errors import UserError
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Tile, TilePlan
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.predicted import predicted
 from dlbuild.stages.schedule import arrange

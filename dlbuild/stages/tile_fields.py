@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.ranges import Ranges
-from dlbuild.ir.plans import Tiling
+from dlbuild.ir.tile_plan import Tiling
 from dlbuild.rulebook.index import Bound, Index, Quotient, Remainder
 from dlbuild.stages.tasks import boxes, deciding
 from dlbuild.stages.tile_nest import is_moving

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlbuild.ir.plans import NearBuffer, Tiling
+from dlbuild.ir.tile_plan import NearBuffer, Tiling
 from dlbuild.rulebook.address import strides
 from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.instance import Access, Instance, Nest, Operand

@@ -11,8 +11,8 @@ from dlbuild.emit.ctypes import storage
 from dlbuild.emit.environment import Environment
 from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
 from dlbuild.emit.kernel import KernelText, Parameter, render_kernel
-from dlbuild.ir.plans import NearBuffer, Tiling
 from dlbuild.ir.target import Registers
+from dlbuild.ir.tile_plan import NearBuffer, Tiling
 from dlbuild.rulebook.instance import Instance
 from dlbuild.stages.arena import MEMBER
 from dlbuild.stages.tile_fields import Fields, Span, fields_of

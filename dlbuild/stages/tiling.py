@@ -6,8 +6,9 @@ from math import prod
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Cut, Kernel, NearBuffer, Profile, Tiling
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import Cut, NearBuffer, Tiling
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.tiles import STORED

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbuild.ir.costs import Costs
-from dlbuild.ir.plans import Schedule, Step, TilePlan
+from dlbuild.ir.schedule import Schedule, Step
+from dlbuild.ir.tile_plan import TilePlan
 
 WAIT_COST = 20
 """What a wait costs that need not wait, and the signal that it waits for: about twenty

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.plans import Buffer, Ring, TilePlan
+from dlbuild.ir.schedule import Buffer
 from dlbuild.ir.target import Memory
+from dlbuild.ir.tile_plan import Ring, TilePlan
 from dlbuild.stages.problem import Apart
 from dlbuild.stages.sharing import RowWise
 

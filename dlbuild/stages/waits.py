@@ -3,17 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlbuild.ir.plans import (
-    NO_TILES,
-    Buffer,
-    Kernel,
-    Profile,
-    Schedule,
-    Step,
-    TilePlan,
-    Touch,
-    Wait,
-)
+from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.schedule import Buffer, Schedule, Step, Wait
+from dlbuild.ir.tile_plan import NO_TILES, TilePlan, Touch
 from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sharing import CALLER
 

@@ -7,8 +7,9 @@ from math import ceil
 from dlbuild.base.errors import UserError
 from dlbuild.base.units import bytes_text
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, TilePlan
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.budget import check_model
 from dlbuild.stages.passes import again_macs

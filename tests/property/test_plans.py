@@ -12,8 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dlbuild.ir.graph import Graph, Op, Tensor
-from dlbuild.ir.plans import Alias, Buffer, Kernel, Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Alias, Kernel, Profile
+from dlbuild.ir.schedule import Buffer, Schedule
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.tile import tile

@@ -15,7 +15,9 @@ from dlbuild.build.steps.book import book_of
 from dlbuild.cli.main import run
 from dlbuild.ir import codec, weights
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.run.board import boards_folder
 from dlbuild.run.runner import Built, model_program, run_model
 from dlbuild.run.runner_program import Program, compiler_for

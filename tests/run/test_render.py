@@ -20,8 +20,10 @@ from onnx import TensorProto, helper, numpy_helper
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.run.compile import WARNINGS

@@ -17,8 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
-from dlbuild.ir.plans import TilePlan
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import load_rules
 from dlbuild.run.guard import guarded_program

@@ -25,8 +25,9 @@ from onnx import TensorProto, helper, numpy_helper
 from dlbuild.base.paths import builtin_folder
 from dlbuild.emit.ctypes import storage
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, TilePlan, Tiling
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import TilePlan, Tiling
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook, load_rules

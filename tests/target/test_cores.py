@@ -10,7 +10,8 @@ from dlbuild.cli.bench import figures_of
 from dlbuild.cli.main import run
 from dlbuild.cli.measurements import costs_of
 from dlbuild.ir import codec
-from dlbuild.ir.plans import Schedule, TilePlan
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.timeline import makespan
 from tests.target.conftest import Made, Project
 

@@ -14,7 +14,8 @@ from dlbuild.build.engine import Engine
 from dlbuild.build.recipe import Build
 from dlbuild.cli.bench import figures_of
 from dlbuild.ir import codec
-from dlbuild.ir.plans import Profile, TilePlan, handwritten_kernel
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
 
 Made = Callable[..., tuple[Engine, dict[str, Build]]]
 CORES = {"m4f": "cortex-m4f", "m7": "cortex-m7", "m33": "cortex-m33"}

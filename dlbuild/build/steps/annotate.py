@@ -6,7 +6,8 @@ from dlbuild.build.job import Job
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
 from dlbuild.stages.annotate import annotate
 
 

@@ -7,7 +7,7 @@ from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Measurements
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.run.compile import code_flags
 from dlbuild.run.toolchain import identify
 from dlbuild.stages.costs import costs, signatures

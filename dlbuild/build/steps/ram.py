@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dlbuild.build.job import ModelFiles
 from dlbuild.ir import codec
-from dlbuild.ir.plans import Schedule
+from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Target
 from dlbuild.stages.budget import Demand, check_target
 from dlbuild.stages.problem import Bytes

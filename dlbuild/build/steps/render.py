@@ -6,7 +6,9 @@ from dlbuild.build.job import Job
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.render import render
 
 

@@ -6,7 +6,8 @@ from dlbuild.build.job import Job
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.audit import audit
 from dlbuild.stages.audit_cores import audit_cores
 from dlbuild.stages.cores import schedule_cores

@@ -6,7 +6,8 @@ from dlbuild.build.job import Job
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec, weights
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.tables import tables
 
 

@@ -7,7 +7,7 @@ from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.stages.audit_tiles import audit_tiles
 from dlbuild.stages.tile import tile
 from dlbuild.stages.ways import check_fit

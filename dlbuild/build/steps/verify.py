@@ -9,7 +9,9 @@ from dlbuild.build.steps import parse
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec, weights
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile, Schedule, TilePlan
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.run.runner import Built
 from dlbuild.run.samples import samples_of
 from dlbuild.run.verify import Checks, verify

@@ -9,20 +9,10 @@ from hypothesis import strategies as st
 from dlbuild.base.errors import UserError
 from dlbuild.ir.codec import decode, encode
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Quantized, Tensor, Value
-from dlbuild.ir.plans import (
-    Alias,
-    Box,
-    Buffer,
-    Kernel,
-    Layout,
-    MemoryUse,
-    Profile,
-    Schedule,
-    Step,
-    Tile,
-    TilePlan,
-)
+from dlbuild.ir.profile import Alias, Kernel, Layout, Profile
+from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule, Step
 from dlbuild.ir.target import Memory, Options, Target, Toolchain
+from dlbuild.ir.tile_plan import Box, Tile, TilePlan
 
 GRAPH = Graph(
     name="toy",

@@ -2,8 +2,8 @@
 
 import json
 
-from dlbuild.ir.plans import Box
 from dlbuild.ir.profile_graph import Edge, Node, ProfileGraph
+from dlbuild.ir.tile_plan import Box
 from dlbuild.report.trace import trace_text
 
 GRAPH = ProfileGraph(

@@ -8,10 +8,9 @@ import pytest
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Fact, Graph, Op, Tensor
-from dlbuild.ir.plans import (
+from dlbuild.ir.profile import Handwriting, Kernel
+from dlbuild.ir.tile_plan import (
     Cut,
-    Handwriting,
-    Kernel,
     Layer,
     Strip,
     Tile,

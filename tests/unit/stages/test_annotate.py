@@ -9,7 +9,8 @@ from onnx.reference import ReferenceEvaluator
 
 from dlbuild.ir.costs import Costs, KernelCost
 from dlbuild.ir.graph import Graph, Op, Tensor, Value
-from dlbuild.ir.plans import Kernel, Profile, Schedule, Step
+from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.ir.weights import Array
 from dlbuild.stages.annotate import annotate, shares, to_onnx
 

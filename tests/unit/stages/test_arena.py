@@ -1,5 +1,6 @@
 from dlbuild.ir.graph import Graph, Tensor
-from dlbuild.ir.plans import Buffer, MemoryUse, Profile, Schedule
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule
 from dlbuild.ir.target import Options
 from dlbuild.stages.arena import Member, Places, Region, arena, lifetime_table
 from dlbuild.stages.interface import interface

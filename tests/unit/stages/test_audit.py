@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from dlbuild.ir.graph import Graph, Op, Tensor
-from dlbuild.ir.plans import Alias, Kernel, Profile, Schedule, Step, Tile, TilePlan
+from dlbuild.ir.profile import Alias, Kernel, Profile
+from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.tile import tile

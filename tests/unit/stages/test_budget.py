@@ -4,7 +4,7 @@ import pytest
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph, Op, Tensor
-from dlbuild.ir.plans import Kernel, Profile
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.stages.budget import Demand, check_target, size_text, total
 from dlbuild.stages.problem import Bytes

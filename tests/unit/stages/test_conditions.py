@@ -1,4 +1,4 @@
-from dlbuild.ir.plans import RowRead
+from dlbuild.ir.tile_plan import RowRead
 from dlbuild.stages.conditions import Test as Layer
 from dlbuild.stages.conditions import condition, ready, room
 

@@ -1,5 +1,5 @@
 from dlbuild.ir.graph import Graph, Tensor
-from dlbuild.ir.plans import Kernel, Layout, Profile
+from dlbuild.ir.profile import Kernel, Layout, Profile
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Fold, Instance, Loop, Nest, Operand, Store

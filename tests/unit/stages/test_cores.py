@@ -8,8 +8,10 @@ import pytest
 
 from dlbuild.ir.costs import Costs, KernelCost
 from dlbuild.ir.graph import Graph, Op, Tensor
-from dlbuild.ir.plans import Kernel, Profile, Schedule, Step, Tile, TilePlan, Wait
+from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.schedule import Schedule, Step, Wait
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.audit_cores import audit_cores
 from dlbuild.stages.cores import schedule_cores

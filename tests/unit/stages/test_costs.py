@@ -3,7 +3,7 @@
 import pytest
 
 from dlbuild.ir.costs import Costs, KernelCost, Measurement, Measurements
-from dlbuild.ir.plans import Alias, Kernel, Profile
+from dlbuild.ir.profile import Alias, Kernel, Profile
 from dlbuild.stages.costs import costs, missing
 from dlbuild.stages.predicted import predicted
 

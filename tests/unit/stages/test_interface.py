@@ -1,5 +1,5 @@
 from dlbuild.ir.graph import Graph, Quantized, Tensor
-from dlbuild.ir.plans import Kernel, Layout, Profile
+from dlbuild.ir.profile import Kernel, Layout, Profile
 from dlbuild.stages.interface import interface
 
 

@@ -8,7 +8,7 @@ import pytest
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.graph import Attribute, Graph, Op, Tensor, Value
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.stages.layout import channels_last, is_own, usual

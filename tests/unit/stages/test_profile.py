@@ -5,7 +5,7 @@ from functools import cache
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.graph import Attribute, Graph, Op, Tensor, Value
-from dlbuild.ir.plans import Alias, Kernel, Profile
+from dlbuild.ir.profile import Alias, Kernel, Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.kernels import instance_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook, load_rules

@@ -1,6 +1,6 @@
 import pytest
 
-from dlbuild.ir.plans import Layer, RowRead
+from dlbuild.ir.tile_plan import Layer, RowRead
 from dlbuild.stages.pump import INPUT, Pump, Span, StuckError, Turn, distance
 
 K3 = {"stride": 1, "low": -1, "high": 2}

@@ -6,8 +6,10 @@ import pytest
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph, Op, Tensor
-from dlbuild.ir.plans import Alias, Box, Buffer, Kernel, Profile, Schedule, Tile, TilePlan
+from dlbuild.ir.profile import Alias, Kernel, Profile
+from dlbuild.ir.schedule import Buffer, Schedule
 from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.tile_plan import Box, Tile, TilePlan
 from dlbuild.stages.audit import audit
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.tile import tile

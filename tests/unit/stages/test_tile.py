@@ -1,8 +1,9 @@
 """Tiles: whole kernels, in the profile's order."""
 
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Kernel, Profile, Tile
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Options, Target
+from dlbuild.ir.tile_plan import Tile
 from dlbuild.stages.tile import tile
 
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.plans import Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.rulebook.load import load_rules
 from dlbuild.stages.parse import parse
