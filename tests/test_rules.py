@@ -35,8 +35,8 @@ COMPLETED = frozenset({"ConstantOfShape", "LSTM"})
 So it does with the count of rules with `run_time_size`; `tests/run/test_conformance.py` has them.
 """
 ELSEWHERE = frozenset({"GlobalLpPool", "MaxRoiPool", "SimplifiedLayerNormalization"})
-"""Operators of which onnx has no case; `tests/unit/stages/parse` and `tests/run/test_rewritten.py`
-compare them with ONNX Runtime."""
+"""Operators of which onnx has no case; `tests/unit/stages/parse`, `tests/run/test_rewritten.py` and
+`test_contrib_rules.py` compare them with ONNX Runtime."""
 
 
 @dataclass(frozen=True)
