@@ -163,6 +163,28 @@ REALS = [
         ["float[3,40]", "uint8[5,2,16]", "float[10]"],
         "float[3,5] y = MatMulNBits <K = 40, N = 5, bits = 4, block_size = 32> (a, b, c)",
     ),
+    (
+        ["float[2,5,3]", "float[5,4]"],
+        "float[2,3,4] y = FusedMatMul <transA = 1, alpha = 0.5> (a, b)",
+    ),
+    (["float[2,3,5]", "float[2,4,5]"], "float[2,3,4] y = FusedMatMul <transB = 1> (a, b)"),
+    (
+        ["float[1,5,3]", "float[2,4,5]"],
+        "float[2,3,4] y = FusedMatMul <transA = 1, transB = 1, alpha = -2.0> (a, b)",
+    ),
+    (
+        ["float[3,2,5]", "float[5,2,4]"],
+        "float[2,3,4] y = FusedMatMul <transBatchA = 1, transBatchB = 1> (a, b)",
+    ),
+    (
+        ["float[5,6,2,3]", "float[4,6,2,5]"],
+        (
+            "float[6,2,3,4] y = FusedMatMul "
+            "<transBatchA = 1, transBatchB = 1, transA = 1, transB = 1> (a, b)"
+        ),
+    ),
+    (["float[5]", "float[2,5,4]"], "float[2,4] y = FusedMatMul <alpha = 3.0> (a, b)"),
+    (["float[3,5]", "float[5]"], "float[3] y = FusedMatMul <alpha = 3.0> (a, b)"),
 ]
 """The types of the operands a, b, ...; the results and the call."""
 
@@ -176,6 +198,16 @@ REFUSED = [
         ["float[2,3,4,8]", "int64[2,4]", "float[16,4]", "float[16,4]"],
         "float[2,3,4,8] y = RotaryEmbedding <interleaved = 1> (a, b, c, d)",
         "its first half with its second",
+    ),
+    (
+        ["float[2,5,3]", "float[4,5]"],
+        "float[2,3,4] y = FusedMatMul <transA = 1> (a, b)",
+        "the inner extents of a and b are summed over together",
+    ),
+    (
+        ["float[2,5,3]", "float[5,4]"],
+        "float[2,5,4] y = FusedMatMul <transA = 1> (a, b)",
+        "y has the rows of a and the columns of b",
     ),
 ]
 """As above, and why no rule takes it."""
