@@ -185,6 +185,47 @@ REALS = [
     ),
     (["float[5]", "float[2,5,4]"], "float[2,4] y = FusedMatMul <alpha = 3.0> (a, b)"),
     (["float[3,5]", "float[5]"], "float[3] y = FusedMatMul <alpha = 3.0> (a, b)"),
+    (
+        ["float[1,3,6,5]", "float[4,3,3,3]", "float[4]"],
+        'float[1,4,4,3] y = FusedConv <activation = "Relu"> (a, b, c)',
+    ),
+    (
+        ["float[2,4,6,5]", "float[4,2,3,3]", "float[4]", "float[2,4,3,3]"],
+        (
+            "float[2,4,3,3] y = FusedConv "
+            '<activation = "Relu", group = 2, strides = [2, 2], pads = [1, 1, 1, 1]> (a, b, c, d)'
+        ),
+    ),
+    (
+        ["float[1,3,6,5]", "float[4,3,3,3]", "", "float[1,4,2,1]"],
+        (
+            'float[1,4,2,1] y = FusedConv <activation = "LeakyRelu", '
+            'activation_params = [0.3], dilations = [2, 2]> (a, b, "", d)'
+        ),
+    ),
+    (
+        ["float[1,4,6,5]", "float[4,1,3,3]"],
+        (
+            'float[1,4,6,5] y = FusedConv <activation = "Clip", '
+            'activation_params = [-0.5, 1.5], group = 4, auto_pad = "SAME_UPPER"> (a, b)'
+        ),
+    ),
+    (
+        ["float[1,3,6,5]", "float[4,3,2,2]", "float[4]"],
+        'float[1,4,5,4] y = FusedConv <activation = "Sigmoid"> (a, b, c)',
+    ),
+    (
+        ["float[1,3,9]", "float[4,3,3]", "float[4]"],
+        'float[1,4,7] y = FusedConv <activation = "Tanh"> (a, b, c)',
+    ),
+    (
+        ["float[1,3,6,5]", "float[4,3,3,3]", "float[4]"],
+        (
+            "float[1,4,4,3] y = FusedConv "
+            '<activation = "HardSigmoid", activation_params = [0.2, 0.4]> (a, b, c)'
+        ),
+    ),
+    (["float[1,3,6,5]", "float[4,3,3,3]"], "float[1,4,4,3] y = FusedConv (a, b)"),
 ]
 """The types of the operands a, b, ...; the results and the call."""
 
@@ -208,6 +249,16 @@ REFUSED = [
         ["float[2,5,3]", "float[5,4]"],
         "float[2,5,4] y = FusedMatMul <transA = 1> (a, b)",
         "y has the rows of a and the columns of b",
+    ),
+    (
+        ["float[1,3,6,5]", "float[4,3,3,3]"],
+        'float[1,4,4,3] y = FusedConv <activation = "Elu"> (a, b)',
+        "the activation is Relu, LeakyRelu, Clip, Sigmoid, Tanh or HardSigmoid",
+    ),
+    (
+        ["float[1,3,6,5]", "float[4,3,3,3]"],
+        'float[1,4,4,3] y = FusedConv <activation = "Clip", activation_params = [0.2]> (a, b)',
+        "LeakyRelu has one parameter, Clip and HardSigmoid have two",
     ),
 ]
 """As above, and why no rule takes it."""
