@@ -226,6 +226,65 @@ REALS = [
         ),
     ),
     (["float[1,3,6,5]", "float[4,3,3,3]"], "float[1,4,4,3] y = FusedConv (a, b)"),
+    (
+        ["float[3,5]", "float[5,4]", "float[4]"],
+        'float[3,4] y = FusedGemm <activation = "Relu"> (a, b, c)',
+    ),
+    (
+        ["float[5,3]", "float[4,5]", "float[3,1]"],
+        (
+            "float[3,4] y = FusedGemm "
+            '<activation = "LeakyRelu", activation_alpha = 0.2, transA = 1, transB = 1> (a, b, c)'
+        ),
+    ),
+    (
+        ["float[3,5]", "float[4,5]", "float[3,4]"],
+        (
+            "float[3,4] y = FusedGemm "
+            '<activation = "Sigmoid", alpha = 0.5, beta = 2.0, transB = 1> (a, b, c)'
+        ),
+    ),
+    (
+        ["float[3,5]", "float[5,4]"],
+        'float[3,4] y = FusedGemm <activation = "Tanh", alpha = 0.25> (a, b)',
+    ),
+    (
+        ["float[3,5]", "float[5,4]", "float[4]"],
+        (
+            "float[3,4] y = FusedGemm "
+            '<activation = "HardSigmoid", activation_alpha = 0.3, activation_beta = 0.4> (a, b, c)'
+        ),
+    ),
+    (
+        ["float[3,5]", "float[5,4]", "float[4]"],
+        'float[3,4] y = FusedGemm <activation = "Elu", activation_alpha = 0.7> (a, b, c)',
+    ),
+    (
+        ["float[3,5]", "float[5,4]", "float[4]"],
+        'float[3,4] y = FusedGemm <activation = "Celu", activation_alpha = 0.7> (a, b, c)',
+    ),
+    (
+        ["float[3,5]", "float[5,4]", "float[4]"],
+        (
+            "float[3,4] y = FusedGemm "
+            '<activation = "Selu", activation_alpha = 1.5, activation_gamma = 1.1> (a, b, c)'
+        ),
+    ),
+    (
+        ["float[3,5]", "float[5,4]", "float[4]"],
+        'float[3,4] y = FusedGemm <activation = "Softplus"> (a, b, c)',
+    ),
+    (
+        ["float[3,5]", "float[5,4]", "float[4]"],
+        'float[3,4] y = FusedGemm <activation = "Softsign"> (a, b, c)',
+    ),
+    (
+        ["float[3,5]", "float[5,4]", "float[4]"],
+        (
+            "float[3,4] y = FusedGemm "
+            '<activation = "ThresholdedRelu", activation_alpha = 0.5> (a, b, c)'
+        ),
+    ),
 ]
 """The types of the operands a, b, ...; the results and the call."""
 
@@ -259,6 +318,21 @@ REFUSED = [
         ["float[1,3,6,5]", "float[4,3,3,3]"],
         'float[1,4,4,3] y = FusedConv <activation = "Clip", activation_params = [0.2]> (a, b)',
         "LeakyRelu has one parameter, Clip and HardSigmoid have two",
+    ),
+    (
+        ["float[3,5]", "float[5,4]"],
+        'float[3,4] y = FusedGemm <activation = "Gelu"> (a, b)',
+        "the activation is Relu, LeakyRelu, Sigmoid",
+    ),
+    (
+        ["float[3,5]", "float[5,4]"],
+        'float[3,4] y = FusedGemm <activation = "LeakyRelu"> (a, b)',
+        "the parameters of the activation are given",
+    ),
+    (
+        ["float[3,5]", "float[4,5]"],
+        'float[3,4] y = FusedGemm <activation = "Relu"> (a, b)',
+        "the inner extents of a and b are summed over together",
     ),
 ]
 """As above, and why no rule takes it."""
