@@ -26,7 +26,9 @@ MICROSOFT = "com.microsoft"
 
 @dataclass(frozen=True)
 class Case:
-    """One node. shapes: of its activations. rest: its inputs after x, `x` stands for another one.
+    """One node. shape: of its activations. rest: its inputs after x, `x` stands for another one.
+
+    choose: the shape of a condition, which comes before x.
 
     The letters of `rest`: a scale `s`, a zero point `z`, another activation `x`, a weight `w`.
     """
@@ -37,6 +39,7 @@ class Case:
     out: tuple[int, ...]
     weight: tuple[int, ...] = ()
     attributes: Mapping[str, object] = field(default_factory=dict)
+    choose: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind}-{'x'.join(map(str, self.shape))}-{len(self.attributes)}"
@@ -65,6 +68,9 @@ CASES = [
     ),
     Case("QLinearGlobalAveragePool", (1, 4, 5, 5), "szsz", (1, 4, 1, 1)),
     Case("QLinearSoftmax", (3, 11), "szsz", (3, 11), attributes={"axis": 1, "opset": 13}),
+    Case("QLinearWhere", (2, 3, 5), "szxszsz", (2, 3, 5), choose=(2, 3, 5)),
+    Case("QLinearWhere", (3, 7), "szxszsz", (3, 7), choose=(3, 1)),
+    Case("QLinearWhere", (1, 7), "szxszsz", (2, 3, 7), choose=(2, 3, 1)),
 ]
 
 
@@ -76,6 +82,9 @@ def made(case: Case, dtype: str, folder: Path) -> tuple[Path, dict[str, Array]]:
     middle = 0 if dtype == "int8" else 128
     inputs, weights, names = {}, [], ["x"]
     inputs["x"] = rng.integers(limits.min, limits.max, case.shape, dtype, endpoint=True)
+    if case.choose:
+        names = ["c", "x"]
+        inputs["c"] = rng.integers(0, 2, case.choose).astype(bool)
     for number, letter in enumerate(case.rest):
         name = f"{letter}{number}"
         names.append(name)
@@ -100,7 +109,10 @@ def made(case: Case, dtype: str, folder: Path) -> tuple[Path, dict[str, Array]]:
     graph = helper.make_graph(
         [node],
         "g",
-        [helper.make_tensor_value_info(n, kind, list(a.shape)) for n, a in inputs.items()],
+        [
+            helper.make_tensor_value_info(n, TensorProto.BOOL if n == "c" else kind, list(a.shape))
+            for n, a in inputs.items()
+        ],
         [helper.make_tensor_value_info("y", kind, list(case.out))],
         weights,
     )
@@ -333,6 +345,16 @@ REFUSED = [
         ["float[3,5]", "float[4,5]"],
         'float[3,4] y = FusedGemm <activation = "Relu"> (a, b)',
         "the inner extents of a and b are summed over together",
+    ),
+    (
+        ["bool[4]", "int8[4]", "float", "int8", "uint8[4]", "float", "uint8", "float", "int8"],
+        "int8[4] y = QLinearWhere (a, b, c, d, e, f, g, h, i)",
+        "both choices and the result have one type",
+    ),
+    (
+        ["bool[4]", "int8[4]", "float[4]", "int8", "int8[4]", "float", "int8", "float", "int8"],
+        "int8[4] y = QLinearWhere (a, b, c, d, e, f, g, h, i)",
+        "each tensor has one scale and one zero point",
     ),
 ]
 """As above, and why no rule takes it."""
