@@ -10,6 +10,7 @@ import yaml
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from dlbuild.base.errors import UserError
+from dlbuild.cli import main
 from dlbuild.ir.target import Rounding
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.interpret import interpret
@@ -300,6 +301,23 @@ REALS = [
 ]
 """The types of the operands a, b, ...; the results and the call."""
 
+IN_C = [
+    (["float[3,20]", "uint8[20,5]", "float"], "float[3,5] y = DynamicQuantizeMatMul (a, b, c)"),
+    (
+        ["float[2,3,9]", "int8[9,32]", "float[32]", "int8[32]", "float[32]"],
+        "float[2,3,32] y = DynamicQuantizeMatMul (a, b, c, d, e)",
+    ),
+    (
+        ["float[1,40]", "uint8[40,19]", "float[1]", "uint8", "float[19]"],
+        "float[1,19] y = DynamicQuantizeMatMul (a, b, c, d, e)",
+    ),
+    (
+        ["float[7]", "uint8[7,18]", "float[18]", "uint8[18]"],
+        "float[18] y = DynamicQuantizeMatMul (a, b, c, d)",
+    ),
+]
+"""The same of rules with a template, which computes in C alone."""
+
 REFUSED = [
     (
         ["float[3,4]", "float[5,4]"],
@@ -356,6 +374,21 @@ REFUSED = [
         "int8[4] y = QLinearWhere (a, b, c, d, e, f, g, h, i)",
         "each tensor has one scale and one zero point",
     ),
+    (
+        ["float[3,20]", "uint8[20,5]", "float[4]"],
+        "float[3,5] y = DynamicQuantizeMatMul (a, b, c)",
+        "b has one scale and zero point, or one for each column",
+    ),
+    (
+        ["float[3,20]", "uint8[20,5]", "float", "int8"],
+        "float[3,5] y = DynamicQuantizeMatMul (a, b, c, d)",
+        "b and its zero point have one type",
+    ),
+    (
+        ["float[1,40000]", "uint8[40000,2]", "float"],
+        "float[1,2] y = DynamicQuantizeMatMul (a, b, c)",
+        "sums of products of 8 bits fit 32 bits",
+    ),
 ]
 """As above, and why no rule takes it."""
 
@@ -407,6 +440,27 @@ def test_an_operator_gives_what_onnx_runtime_gives(
     np.testing.assert_allclose(found, due, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("types", "call"), IN_C)
+def test_a_template_computes_what_onnx_runtime_computes(
+    types: list[str],
+    call: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = parser.parse_model(text_of(types, call))
+    values = values_of(types)
+    del values["a"], model.graph.input[1:]
+    model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in values.items())
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
+    monkeypatch.chdir(tmp_path)
+    code = main.run(("verify",))
+    out = capsys.readouterr().out
+    assert code == 0, out
+    assert "against ONNX Runtime" in out
+
+
 @pytest.mark.parametrize(("types", "call", "because"), REFUSED)
 def test_what_a_rule_does_not_take_is_refused(
     types: list[str], call: str, because: str, tmp_path: Path
@@ -425,5 +479,5 @@ def test_each_operator_of_that_domain_has_a_case() -> None:
         for document in yaml.safe_load_all(path.read_text()):
             if document.get("domain_name") == MICROSOFT:
                 named |= {document["op"]} if "op" in document else set(document["ops"])
-    reals = {call.split(" = ")[1].split()[0] for _, call in REALS}
+    reals = {call.split(" = ")[1].split()[0] for _, call in REALS + IN_C}
     assert named == ({case.kind for case in CASES} | reals) - {"SimplifiedLayerNormalization"}
