@@ -147,6 +147,7 @@ def test_a_rule_is_within_one_of_onnx_runtime(
 
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>\n'
+LETTERS = "abcdefghijk"
 REALS = [
     (["float[2,9]"], "float[2,9] y = QuickGelu <alpha = 1.5> (a)"),
     (["float[2,3,5]", "float[5]"], "float[2,3,5] y = BiasGelu (a, b)"),
@@ -302,21 +303,48 @@ REALS = [
 """The types of the operands a, b, ...; the results and the call."""
 
 IN_C = [
-    (["float[3,20]", "uint8[20,5]", "float"], "float[3,5] y = DynamicQuantizeMatMul (a, b, c)"),
+    (
+        ["float[3,20]", "uint8[20,5]", "float"],
+        "float[3,5] y = DynamicQuantizeMatMul (a, b, c)",
+        "a",
+    ),
     (
         ["float[2,3,9]", "int8[9,32]", "float[32]", "int8[32]", "float[32]"],
         "float[2,3,32] y = DynamicQuantizeMatMul (a, b, c, d, e)",
+        "a",
     ),
     (
         ["float[1,40]", "uint8[40,19]", "float[1]", "uint8", "float[19]"],
         "float[1,19] y = DynamicQuantizeMatMul (a, b, c, d, e)",
+        "a",
     ),
     (
         ["float[7]", "uint8[7,18]", "float[18]", "uint8[18]"],
         "float[18] y = DynamicQuantizeMatMul (a, b, c, d)",
+        "a",
+    ),
+    (
+        [
+            "float",
+            "uint8",
+            *["uint8[2,3,4]", "float", "uint8"],
+            *["uint8[2,5,4]", "float", "uint8"],
+        ],
+        "uint8[2,8,4] y = QLinearConcat <axis = 1> (a, b, c, d, e, f, g, h)",
+        "cf",
+    ),
+    (
+        ["float", "int8", *["int8[3,2]", "float", "int8"] * 2, "int8[3,1]", "float[1]", "int8[1]"],
+        "int8[3,5] y = QLinearConcat <axis = -1> (a, b, c, d, e, f, g, h, i, j, k)",
+        "cfi",
+    ),
+    (
+        ["float", "uint8", "uint8[2,6]", "float", "uint8"],
+        "uint8[2,6] y = QLinearConcat <axis = 0> (a, b, c, d, e)",
+        "c",
     ),
 ]
-"""The same of rules with a template, which computes in C alone."""
+"""The same of rules with a template, which computes in C alone, and which operands are inputs."""
 
 REFUSED = [
     (
@@ -389,13 +417,33 @@ REFUSED = [
         "float[1,2] y = DynamicQuantizeMatMul (a, b, c)",
         "sums of products of 8 bits fit 32 bits",
     ),
+    (
+        ["float", "int8", "int8[3,2]", "float[2]", "int8"],
+        "int8[3,2] y = QLinearConcat <axis = 1> (a, b, c, d, e)",
+        "each tensor has one scale and one zero point",
+    ),
+    (
+        ["float", "int8", *["int8[3,2]", "float", "int8"], *["int8[3,2]", "float", "int8[2]"]],
+        "int8[3,4] y = QLinearConcat <axis = 1> (a, b, c, d, e, f, g, h)",
+        "each tensor has one scale and one zero point",
+    ),
+    (
+        ["float", "int8", "uint8[3,2]", "float", "uint8"],
+        "int8[3,2] y = QLinearConcat <axis = 1> (a, b, c, d, e)",
+        "what is joined and the result have one type",
+    ),
+    (
+        ["float", "int8", "int8[3,2]", "float"],
+        "int8[3,2] y = QLinearConcat <axis = 1> (a, b, c, d)",
+        "each with a scale and a zero point",
+    ),
 ]
 """As above, and why no rule takes it."""
 
 
 def text_of(types: list[str], call: str) -> str:
     """Return a model of one node in ONNX's notation; operands are inputs, `""` is none."""
-    given = ", ".join(f"{t} {n}" for n, t in zip("abcdefghi", types, strict=False) if t)
+    given = ", ".join(f"{t} {n}" for n, t in zip(LETTERS, types, strict=False) if t)
     results, _, call = call.partition(" = ")
     name = call if call.startswith("Simplified") else f"{MICROSOFT}.{call}"
     return f"{HEAD} g ({given}) => ({results}) {{ {results.split()[-1]} = {name} }}"
@@ -405,7 +453,7 @@ def values_of(types: list[str]) -> dict[str, Array]:
     """Return values of the operands; one number for a whole tensor is a scale, thus positive."""
     rng = np.random.default_rng(7)
     values: dict[str, Array] = {}
-    for name, type_ in zip("abcdefghi", types, strict=False):
+    for name, type_ in zip(LETTERS, types, strict=False):
         kind, _, dims = type_.rstrip("]").partition("[")
         extents = [int(extent) for extent in dims.split(",") if extent]
         if kind == "float":
@@ -440,18 +488,21 @@ def test_an_operator_gives_what_onnx_runtime_gives(
     np.testing.assert_allclose(found, due, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("types", "call"), IN_C)
+@pytest.mark.parametrize("case", IN_C, ids=lambda case: case[1])
 def test_a_template_computes_what_onnx_runtime_computes(
-    types: list[str],
-    call: str,
+    case: tuple[list[str], str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    types, call, given = case
     model = parser.parse_model(text_of(types, call))
     values = values_of(types)
-    del values["a"], model.graph.input[1:]
-    model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in values.items())
+    inputs = [entry for entry in model.graph.input if entry.name in given]
+    constants = [numpy_helper.from_array(a, n) for n, a in values.items() if n not in given]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    model.graph.initializer.extend(constants)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
     monkeypatch.chdir(tmp_path)
@@ -479,5 +530,6 @@ def test_each_operator_of_that_domain_has_a_case() -> None:
         for document in yaml.safe_load_all(path.read_text()):
             if document.get("domain_name") == MICROSOFT:
                 named |= {document["op"]} if "op" in document else set(document["ops"])
-    reals = {call.split(" = ")[1].split()[0] for _, call in REALS + IN_C}
+    calls = [call for _, call in REALS] + [call for _, call, _ in IN_C]
+    reals = {call.split(" = ")[1].split()[0] for call in calls}
     assert named == ({case.kind for case in CASES} | reals) - {"SimplifiedLayerNormalization"}
