@@ -246,6 +246,11 @@ def test_a_killed_build_leaves_a_folder_that_builds(project: Project) -> None:
     assert {name: ours[name][1] for name in ours} == {name: theirs[name][1] for name in theirs}
 
 
+def _heeds_interrupts() -> None:
+    """Undo what a shell does to jobs in the background: they ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + 15), (signal.SIGINT, 128 + 2)])
 def test_a_stopped_build_remembers_what_was_finished(
     project: Project, number: int, code: int
@@ -256,6 +261,7 @@ def test_a_stopped_build_remembers_what_was_finished(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_heeds_interrupts,  # noqa: PLW1509 - no thread runs in the test
     )
     assert process.stdout is not None
     while not process.stdout.readline().startswith("net@pc: parse"):

@@ -104,7 +104,7 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(
     code, text = ran(capsys, "build", "-n", "-D", "optimize=size", "-B", "elsewhere")
     assert code == 0
     assert "net@pc: profile (would run: it was not made before)" in text.splitlines()
-    assert "net@pc: tile (depends on what profile makes)" in text.splitlines()
+    assert "net@pc: tile (depends on what profile makes; on what costs makes)" in text.splitlines()
     assert not Path("elsewhere").exists()
 
 
