@@ -236,13 +236,23 @@ def single(kind: str, **extra: Attribute) -> Rule:
     return rule
 
 
+def average(site: Site) -> Fused | None:
+    """AveragePool; of a window that passes the counted pads ONNX leaves out what is behind them.
+
+    The operator on integers counts the whole window, as ONNX Runtime does.
+    """
+    if site.node.integer("ceil_mode", 0) and site.node.integer("count_include_pad", 0):
+        return None
+    return single("QLinearAveragePool")(site)
+
+
 RULES: dict[str, Rule] = {
     "Conv": convolution,
     "Gemm": gemm,
     "MatMul": product,
     "Add": pair("QLinearAdd"),
     "Mul": pair("QLinearMul"),
-    "AveragePool": single("QLinearAveragePool"),
+    "AveragePool": average,
     "GlobalAveragePool": single("QLinearGlobalAveragePool", channels_last=0),
     "Softmax": single("QLinearSoftmax", opset=13),
     "Sigmoid": single("QLinearSigmoid"),

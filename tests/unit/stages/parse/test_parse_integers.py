@@ -333,6 +333,19 @@ def test_other_operators_are_done_on_integers(
     assert ops(parsed) == [kind]
 
 
+def test_windows_behind_counted_pads_are_averaged_as_onnx_says(reader: Reader, ops: Ops) -> None:
+    text = (
+        HEAD
+        + """g (int8[1,4,6,5] x) => (int8[1,4,4,3] y) {
+      xf = DequantizeLinear (x, xs, xz)
+      f = AveragePool <kernel_shape = [3,3], strides = [2,2], pads = [1,1,1,1], ceil_mode = 1,
+        count_include_pad = 1> (xf)
+      y = QuantizeLinear (f, ys, yz) }"""
+    )
+    parsed = reader.require_equal(text, grids(), {"x": integers("int8", *IMAGE)}, within=1)
+    assert "AveragePool" in ops(parsed)
+
+
 MOVES = [
     "f = Transpose <perm = [0,2,3,1]> (xf)",
     "f = Reshape (xf, shape)",
