@@ -6,7 +6,8 @@ Every weight changes. With --scales the scales and zero points change too, in a 
 facts on which a structure may depend: equal ones stay equal, different ones stay different, a zero
 stays zero, a zero point at the end of its range stays there and scales only become smaller, so that
 limits behind which nothing lies are still such, and a bias keeps the product of its input's and its
-weight's scale. Weights keep to whether one of them is the least of its type.
+weight's scale. Weights keep to whether one of them is the least of its type. What is a scale and
+what a zero point is known of the operators of PLACES; of others, 8-bit zeros throughout stay.
 """
 
 import argparse
@@ -20,9 +21,34 @@ import onnx
 from onnx import numpy_helper
 
 Array = npt.NDArray[np.generic]
-Quantization = dict[str, tuple[str, str]]
-"""Of each quantised or dequantised tensor the names of its scale and its zero point."""
+Pair = tuple[str, str]
+"""The names of a scale and its zero point; one that is absent has the empty name."""
 OPERANDS = ("x", "w", "b")
+
+ABSENT = -1
+ONE_OPERAND = ((1, 2), (3, 4))
+TWO_OPERANDS = ((1, 2), (4, 5), (6, 7))
+ZERO_POINTS = ((ABSENT, 2), (ABSENT, 3))
+PLACES = {
+    "QuantizeLinear": ((1, 2),),
+    "DequantizeLinear": ((1, 2),),
+    "ConvInteger": ZERO_POINTS,
+    "DynamicQuantizeMatMul": ((2, 3),),
+    "MatMulInteger": ZERO_POINTS,
+    "MatMulIntegerToFloat": ((2, 4), (3, 5)),
+    "QGemm": ((1, 2), (4, 5), (7, 8)),
+    "QLinearAdd": TWO_OPERANDS,
+    "QLinearAveragePool": ONE_OPERAND,
+    "QLinearConv": TWO_OPERANDS,
+    "QLinearGlobalAveragePool": ONE_OPERAND,
+    "QLinearLeakyRelu": ONE_OPERAND,
+    "QLinearMatMul": TWO_OPERANDS,
+    "QLinearMul": TWO_OPERANDS,
+    "QLinearSigmoid": ONE_OPERAND,
+    "QLinearSoftmax": ONE_OPERAND,
+    "QLinearWhere": ((2, 3), (5, 6), (7, 8)),
+}
+"""Where an operator's inputs have a scale and its zero point."""
 
 
 def retrained(
@@ -33,7 +59,7 @@ def retrained(
     made.CopyFrom(model)
     rng = np.random.default_rng(seed)
     arrays = {t.name: numpy_helper.to_array(t) for t in made.graph.initializer}
-    parameters = {name for pair in quantization(made).values() for name in pair}
+    parameters = {name for pair in quantization(made) for name in pair}
     changed = {
         name: perturbed(array, rng)
         for name, array in arrays.items()
@@ -49,7 +75,7 @@ def retrained(
 
 def has_weights(model: onnx.ModelProto, keep: frozenset[str]) -> bool:
     """Say whether a model has numbers that `retrained` changes."""
-    parameters = {name for pair in quantization(model).values() for name in pair}
+    parameters = {name for pair in quantization(model) for name in pair}
     return any(
         t.name not in parameters | keep and is_weight(numpy_helper.to_array(t))
         for t in model.graph.initializer
@@ -57,7 +83,9 @@ def has_weights(model: onnx.ModelProto, keep: frozenset[str]) -> bool:
 
 
 def is_weight(array: Array) -> bool:
-    """Shapes and axes are int64, single numbers may be bounds: those stay."""
+    """Shapes and axes are int64, single numbers may be bounds, zeros be zero points: those stay."""
+    if array.dtype.name in ("int8", "uint8") and not array.any():
+        return False
     return array.dtype.name in ("float32", "int8", "uint8", "int32") and array.size > 1
 
 
@@ -77,26 +105,37 @@ def perturbed(array: Array, rng: np.random.Generator) -> Array:
     return kept
 
 
-def quantization(model: onnx.ModelProto) -> Quantization:
-    """Return the scale and the zero point of each tensor that a Q or DQ node reads or writes."""
-    found: Quantization = {}
-    for node in model.graph.node:
-        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-            pair = (node.input[1], "".join(node.input[2:]))  # the zero point is optional
-            found[node.output[0] if node.op_type == "QuantizeLinear" else node.input[0]] = pair
-    return found
+def quantization(model: onnx.ModelProto) -> list[Pair]:
+    """Return each scale and zero point that a node reads, once, in the order of the nodes."""
+    pairs = (
+        (name_at(node, scale), name_at(node, zero))
+        for node in model.graph.node
+        for scale, zero in places(node)
+    )
+    return list(dict.fromkeys(pairs))
+
+
+def places(node: onnx.NodeProto) -> tuple[tuple[int, int], ...]:
+    """Return where a node's inputs have a scale and its zero point."""
+    if node.op_type == "QLinearConcat":  # those of the result, then each operand before its own
+        return tuple((at, at + 1) for at in range(0, len(node.input), 3))
+    return PLACES.get(node.op_type, ())
+
+
+def name_at(node: onnx.NodeProto, position: int) -> str:
+    """Return the name of an input, empty if it is absent."""
+    return node.input[position] if 0 <= position < len(node.input) else ""
 
 
 def rescaled(
     model: onnx.ModelProto, arrays: Mapping[str, Array], rng: np.random.Generator
 ) -> dict[str, Array]:
     """Return other scales and zero points."""
-    pairs = quantization(model)
-    biases = bias_scales(model, pairs)
+    biases = bias_scales(model)
     found: dict[str, Array] = {}
     factors: dict[bytes, float] = {}
     shifts: dict[bytes, int] = {}
-    for scale, zero in pairs.values():
+    for scale, zero in quantization(model):
         if scale in arrays and scale not in biases:
             array = arrays[scale]
             factor = factors.setdefault(array.tobytes(), float(rng.uniform(0.8, 1.0)))
@@ -123,14 +162,14 @@ def toward_middle(zero_point: Array, shift: int) -> Array:
     return np.where(is_end, numbers, inner).astype(zero_point.dtype)
 
 
-def bias_scales(model: onnx.ModelProto, pairs: Quantization) -> dict[str, tuple[str, str]]:
+def bias_scales(model: onnx.ModelProto) -> dict[str, tuple[str, str]]:
     """Return of each bias's scale the scales of the input and the weight beside it."""
     source = {n.output[0]: n for n in model.graph.node if n.op_type == "DequantizeLinear"}
     found = {}
     for node in model.graph.node:
         read = [source[name] for name in node.input if name in source]
         if node.op_type in ("Conv", "Gemm") and len(read) == len(OPERANDS):
-            x, w, b = (pairs[dequantize.input[0]][0] for dequantize in read)
+            x, w, b = (dequantize.input[1] for dequantize in read)
             found[b] = (x, w)
     return found
 
