@@ -88,7 +88,7 @@ def _by_dask(points: Sequence[Point], scheduler: str) -> Iterator[Outcome]:
             exit_code=2,
         ) from None
     try:
-        client = Client(scheduler, timeout=10)  # type: ignore[no-untyped-call] # Dask has no hints
+        client = Client(scheduler, timeout=10)
     except (OSError, ValueError) as error:
         raise UserError(
             f"no scheduler answers: {error}", where=f"--scheduler {scheduler}", exit_code=2
