@@ -33,7 +33,7 @@ def arguments(parser: Parser) -> None:
         action="store_true",
         help="write nothing; exit status 1 if a build would change a file",
     )
-    parser.add_argument("--json", action="store_true", help="tell of each stage as a line of JSON")
+    only.add_argument("--json", action="store_true", help="tell of each stage as a line of JSON")
     parser.add_argument(
         "--sources",
         action="store_true",
@@ -62,13 +62,7 @@ def arguments(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Build, and leave a snapshot for the no-op check; or only say what a build would do."""
-    if given.depfile and not given.stamp:
-        raise UserError(
-            "--depfile says what a stamp depends on",
-            where="dlbuild build",
-            fix="add --stamp FILE",
-            exit_code=2,
-        )
+    _check_marks(given)
     if given.dry_run:
         return _say(given)
     pipeline = pipeline_of(given)
@@ -84,6 +78,17 @@ def run(given: argparse.Namespace) -> int:
     if leave_snapshot(engine, pipeline, request, given.started_ns, copies):
         keep_for_replay(engine.out, request)
     return 0
+
+
+def _check_marks(given: argparse.Namespace) -> None:
+    """Refuse what says nothing without another option."""
+    if given.depfile and not given.stamp:
+        what, fix = "--depfile says what a stamp depends on", "add --stamp FILE"
+    elif given.goal and not given.depfile:
+        what, fix = "--goal names the stamp in a depfile", "add --depfile FILE"
+    else:
+        return
+    raise UserError(what, where="dlbuild build", fix=fix, exit_code=2)
 
 
 def _say_of_measurements(engine: Engine, given: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from dlbuild.cli.arguments import Parser, parser_of
-from dlbuild.cli.verbs import VERBS, Verb
+from dlbuild.cli.verbs import VALUE_OPTIONS, VERBS, Verb
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -40,7 +40,7 @@ _dlbuild() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} verb= words= i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${{COMP_WORDS[i]}} in
-    -C | -B | -D | -j) i=$((i + 1)) ;;
+    {" | ".join(VALUE_OPTIONS)}) i=$((i + 1)) ;;
     -*) ;;
     *) verb=${{COMP_WORDS[i]}}; break ;;
     esac

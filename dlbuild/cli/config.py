@@ -77,6 +77,7 @@ def _target(target: Target) -> Plain:
         "stack": _size(target.stack_bytes),
         "features": list(target.features),
         "cycles": {dtype: f"{cost:g} /MAC" for dtype, cost in target.cycles.items()},
+        "resources": dict([target.resources]),
         "registers": asdict(target.registers),
         "toolchain": {
             "cc": target.toolchain.cc,

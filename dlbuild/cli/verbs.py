@@ -53,6 +53,11 @@ VALUE_OPTIONS = (
     "--samples",
     "--output",
     "--shape",
+    "--over",
+    "--scheduler",
+    "--trace",
+    "--remote-cache",
+    "--remote-upload",
 )
 """Options that may stand before the verb and take a value, which is not the verb."""
 

@@ -43,6 +43,13 @@ class Touch:
     first_byte: int
     end_byte: int
 
+    def meets(self, other: "Touch") -> bool:
+        """Say whether both, of one tensor, may touch the same element."""
+        return self.view != other.view or all(
+            mine[0] < theirs[1] and theirs[0] < mine[1]
+            for mine, theirs in zip(self.ranges, other.ranges, strict=True)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RowRead:

@@ -6,7 +6,7 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.profile import Kernel
 from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.instance import Instance
-from dlbuild.rulebook.value import walk
+from dlbuild.rulebook.value import COMPUTE_TYPE, walk
 from dlbuild.run.runner import Built
 
 _NARROW_BITS = 16
@@ -22,7 +22,7 @@ def notes_of(built: Built) -> Iterator[str]:
     if names:
         yield (
             "requantize is fixed, but no rule rounds in integers what these kernels compute"
-            f" (scales that only the run knows, or functions of reals): {', '.join(names)}"
+            f" (scales that only the run knows, functions of reals, a template): {', '.join(names)}"
         )
 
 
@@ -42,7 +42,9 @@ def _is_narrow(dtype: str) -> bool:
 
 
 def _kinds(instance: Instance) -> Iterator[str]:
-    """Yield the types in which the steps of an instance compute."""
+    """Yield the types in which an instance computes: its steps, or a template of its operands."""
+    if not instance.nests:
+        yield from (COMPUTE_TYPE[operand.dtype] for operand in instance.operands)
     for nest in instance.nests:
         for step in nest.steps:
             for value in step_values(step):

@@ -47,7 +47,7 @@ def check_model(graph: Graph, profile: Profile, schedule: Schedule, target: Targ
             f"the arena needs {bytes_text(use.height_bytes)}{stack} of {use.memory}, "
             f"the budget is {bytes_text(use.budget_bytes)}",
             where=f"{graph.name}@{target.name}",
-            details=(_peak(graph, profile, schedule, use), _bound(schedule, use)),
+            details=(_peak(graph, profile, schedule, use), _bound(schedule, use, target)),
             fix=f"set {use.memory}: {size_text(needed)}",
         )
 
@@ -141,8 +141,13 @@ def live_at_peak(schedule: Schedule, use: MemoryUse) -> list[tuple[str, Bytes]]:
     return sorted(found, key=lambda entry: (-entry[1], entry[0]))
 
 
-def _bound(schedule: Schedule, use: MemoryUse) -> str:
+def _bound(schedule: Schedule, use: MemoryUse, target: Target) -> str:
+    kind, count = target.resources
     way = "in strips of rows" if any(step.strip for step in schedule.steps) else "layer by layer"
+    if count > 1:
+        way += f" (no strips with {count} {kind})"
+    elif len(schedule.memories) > 1:
+        way += f" (no strips with tiles in {schedule.memories[1].memory})"
     bound = f"lower bound {way}: {bytes_text(use.bound_bytes)}"
     if use.bound_bytes == use.height_bytes:
         return f"{bound}, reached"

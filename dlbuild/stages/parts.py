@@ -96,15 +96,7 @@ def _weights(space: TileSpace, axis: str, activations: frozenset[str]) -> tuple[
     whole = {a: (0, n) for a, n in space.nest.extent.items()}
     read = [m for m in space.moved if m.operand.tensor in activations and not m.is_output]
     moving = [
-        access.index[place]
-        for moved in read
-        if not moved.is_whole
-        for access in moved.accesses
-        for place in range(len(moved.view))
-        if axis in access.index[place].axes() and access.guards
-    ]
-    extents = [
-        moved.view[place]
+        (access.index[place], moved.view[place])
         for moved in read
         if not moved.is_whole
         for access in moved.accesses
@@ -114,7 +106,7 @@ def _weights(space: TileSpace, axis: str, activations: frozenset[str]) -> tuple[
     found = []
     for point in range(space.nest.extent[axis]):
         weight = 1.0
-        for index, extent in zip(moving, extents, strict=True):
+        for index, extent in moving:
             low, high = index.interval(whole | {axis: (point, point + 1)})
             there = min(high + 1, extent) - max(low, 0)
             weight = min(weight, max(there, 0) / (high + 1 - low))

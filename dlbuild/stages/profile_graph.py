@@ -52,12 +52,5 @@ def _edges(graph: Graph, profile: Profile, tiles: TilePlan, schedule: Schedule) 
                 yield Edge(None, step.number, tensor, size)
             for source in writers.get(tensor, []):
                 write = touched.get((source.kernel, source.tile, tensor, True))
-                if read is None or write is None or _meet(read, write):
+                if read is None or write is None or read.meets(write):
                     yield Edge(source.number, step.number, tensor, size)
-
-
-def _meet(read: Touch, write: Touch) -> bool:
-    return read.view != write.view or all(
-        mine[0] < theirs[1] and theirs[0] < mine[1]
-        for mine, theirs in zip(read.ranges, write.ranges, strict=True)
-    )

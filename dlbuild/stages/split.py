@@ -1,7 +1,5 @@
 """Tiles for several cores: whole kernels, or parts of each, whichever ends sooner."""
 
-from dataclasses import replace
-
 from dlbuild.base.errors import UserError
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
@@ -74,16 +72,19 @@ def divided(  # noqa: PLR0913, PLR0917 - the inputs of the stage
 def _check(graph: Graph, target: Target, options: Options) -> None:
     kind, count = target.resources
     where = f"{graph.name}@{target.name}"
-    for key, value, needed in (
-        ("input", options.input, ("caller", "arena")),
-        ("hook", str(options.hook).lower(), ("false",)),
+    stops = "it would stop one of them in the middle of a run"
+    strips = "strips alone compute anything twice, and several cores make none"
+    for key, value, goes, default, why in (
+        ("input", options.input, options.input in {"caller", "arena"}, "caller", stops),
+        ("hook", "true", not options.hook, "false", stops),
+        ("max_recompute", options.max_recompute, options.max_recompute <= 1, "1.0", strips),
     ):
-        if value not in needed:
+        if not goes:
             raise UserError(
                 f"'{key}: {value}' does not go with {count} {kind}",
                 where=where,
-                why="it would stop one of them in the middle of a run",
-                fix=f"set {key}: {needed[0]}, or resources: {{{kind}: 1}}",
+                why=why,
+                fix=f"set {key}: {default}, or resources: {{{kind}: 1}}",
             )
     for memory in target.memories:
         if "tiles" in memory.holds:
@@ -93,8 +94,3 @@ def _check(graph: Graph, target: Target, options: Options) -> None:
                 why="the windows in it are those of one kernel at a time",
                 fix=f"leave tiles out of its 'holds', or set resources: {{{kind}: 1}}",
             )
-
-
-def without_cores(target: Target) -> Target:
-    """Return the target with one core."""
-    return replace(target, resources=("cores", 1))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+from dlbuild.base.errors import UserError
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel, Profile
@@ -27,10 +28,14 @@ def near_plan(
     """Return how each kernel runs through the near memory of a target; nothing if it has none.
 
     A kernel that cannot be cut, or not so small that it fits, reads and writes the far memory.
+
+    Raises:
+        UserError: another memory holds tiles too, or an option needs strips.
     """
     memory = tile_memory(target)
     if memory is None:
         return ()
+    _check_alone(graph, memory, target)
     wish = wish_of(target, options)
     tilings = []
     for kernel in profile.kernels:
@@ -41,7 +46,36 @@ def near_plan(
         found = space and tiling(kernel, space, near_of(memory, target, options, kernel))
         if found:
             tilings.append(replace(found, memory=memory.name))
+    if tilings:
+        _check_options(graph, memory, target, options)
     return tuple(tilings)
+
+
+def _check_alone(graph: Graph, memory: Memory, target: Target) -> None:
+    where = f"{graph.name}@{target.name}"
+    others = [m.name for m in target.memories if TILES in m.holds and m != memory]
+    if others:
+        raise UserError(
+            f"memory '{others[0]}' holds tiles, as '{memory.name}' does",
+            where=where,
+            why="kernels run through one memory",
+            fix=f"leave tiles out of the 'holds' of '{others[0]}'",
+        )
+
+
+def _check_options(graph: Graph, memory: Memory, target: Target, options: Options) -> None:
+    """Refuse what only strips can do: where kernels run through a near memory there are none."""
+    for key, value, goes, default in (
+        ("input", options.input, options.input in {"caller", "arena"}, "caller"),
+        ("max_recompute", options.max_recompute, options.max_recompute <= 1, "1.0"),
+    ):
+        if not goes:
+            raise UserError(
+                f"'{key}: {value}' does not go with memory '{memory.name}', which holds tiles",
+                where=f"{graph.name}@{target.name}",
+                why="it needs strips; kernels that run through a near memory do so one by one",
+                fix=f"set {key}: {default}, or leave tiles out of the memory's 'holds'",
+            )
 
 
 def tile_memory(target: Target) -> Memory | None:

@@ -90,10 +90,7 @@ def meet(one: Use, other: Use) -> bool:
         return False
     if one.tensor != other.tensor or one.touch is None or other.touch is None:
         return True
-    if one.touch.view != other.touch.view:
-        return True
-    pairs = zip(one.touch.ranges, other.touch.ranges, strict=True)
-    return all(mine[0] < theirs[1] and theirs[0] < mine[1] for mine, theirs in pairs)
+    return one.touch.meets(other.touch)
 
 
 def with_waits(

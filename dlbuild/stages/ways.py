@@ -79,7 +79,7 @@ def ways_out(
     """Return the cheapest changes with which the arena fits its budget.
 
     Cheap is what changes the caller's buffers alone, then how it hands over the input, then what
-    computes parts of the model twice.
+    computes parts of the model twice, and last what makes strips possible: one core.
     """
     planner = _Planner(graph, profile, target, options, book)
     found: list[Way] = []
@@ -92,7 +92,12 @@ def ways_out(
             found.append(way)
             known.append(change)
         if len(found) == MOST:
-            break
+            return found
+    kind, count = target.resources
+    if count > 1:
+        # One core alone makes strips.
+        alone = replace(planner, target=replace(target, resources=(kind, 1))).tried({})
+        found += [replace(alone, change=f"resources: {{{kind}: 1}}")] if alone else []
     return found
 
 

@@ -1,10 +1,4 @@
-/* Adds the products of four channels with one pixel, four and four: 256 times each plus a
- * constant, see 'words' of the weights.
- *
- * A word of weights holds (256 w1 + w0, 256 w3 + w2). Its halves times (x1, x3), and (w0, w2) times
- * (256 x0 - x1 + 127, 256 x2 - x3 + 127), are 256 times the four products plus 127 (w0 + w2): two
- * instructions for four products, and a single one to unpack the weights.
- */
+/* Adds the products of four channels with one pixel, as dot_plain does. */
 #ifdef __GNUC__
 __attribute__((always_inline)) /* the sums are to stay in registers */
 #endif
@@ -27,6 +21,10 @@ static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, 
     "sxtb16 %[t], r3\n\t"                                                                          \
     "smlad %[a3], %[p], %[t], %[a3]\n\t"                                                           \
     "smlad %[a3], %[q], r3, %[a3]\n\t"
+/* What it works on. */
+#define DOT_4X1_PLACES                                                                             \
+    [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w), [x] "+r"(x),          \
+        [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
     const int32_t *const end = &w[4 * (quads & ~3)]; /* in memory: no register is free */
     int32_t a0 = sums[0];
     int32_t a1 = sums[1];
@@ -41,29 +39,22 @@ static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, 
                          "ldr %[p], %[end]\n\t"
                          "cmp %[w], %[p]\n\t"
                          "bne 1b"
-                         : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w),
-                           [x] "+r"(x), [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
+                         : DOT_4X1_PLACES
                          : [end] "m"(end)
                          : "cc", "memory", "r0", "r1", "r2", "r3");
     }
     if ((quads & 3) == 1) {
-        __asm__ volatile(DOT_4X1_QUAD
-                         : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w),
-                           [x] "+r"(x), [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
-                         :
-                         : "memory", "r0", "r1", "r2", "r3");
+        __asm__ volatile(DOT_4X1_QUAD : DOT_4X1_PLACES : : "memory", "r0", "r1", "r2", "r3");
     }
     if ((quads & 3) == 2) {
         __asm__ volatile(DOT_4X1_QUAD DOT_4X1_QUAD
-                         : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w),
-                           [x] "+r"(x), [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
+                         : DOT_4X1_PLACES
                          :
                          : "memory", "r0", "r1", "r2", "r3");
     }
     if ((quads & 3) == 3) {
         __asm__ volatile(DOT_4X1_QUAD DOT_4X1_QUAD DOT_4X1_QUAD
-                         : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w),
-                           [x] "+r"(x), [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
+                         : DOT_4X1_PLACES
                          :
                          : "memory", "r0", "r1", "r2", "r3");
     }
@@ -72,15 +63,8 @@ static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, 
     sums[2] = a2;
     sums[3] = a3;
 #undef DOT_4X1_QUAD
+#undef DOT_4X1_PLACES
 #else
-    for (int32_t quad = 0; quad < quads; ++quad) {
-        for (int32_t at = 0; at < 4; ++at) {
-            const int32_t weights = w[(4 * quad) + (at % 4)];
-            const int32_t *const pair = &x[2 * ((1 * quad) + (at / 4))];
-            const int32_t sum = multiply_pairs(pair[0], widen_even(weights), sums[at]);
-
-            sums[at] = multiply_pairs(pair[1], weights, sum);
-        }
-    }
+    dot_plain(sums, x, w, quads, 4, 1);
 #endif
 }

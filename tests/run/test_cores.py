@@ -145,6 +145,7 @@ def outputs_of(built: Built, program: Program) -> object:
     ("target", "message"),
     [
         ({"hook": True}, "'hook: true' does not go with 2 threads"),
+        ({"max_recompute": 1.5}, "'max_recompute: 1.5' does not go with 2 threads"),
         (
             {"input": "streamed", "output": "arena"},
             "'input: streamed' does not go with 2 threads",
@@ -163,7 +164,7 @@ def test_what_does_not_go_with_several_cores_is_refused(
         "models": {"digits": {"source": str(DIGITS / "digits_int8.onnx")}},
         "targets": {"here": {"extends": "host", "resources": {"threads": 2}, **target}},
     }
-    if "hook" in target or "input" in target:
+    if "memories" not in target:
         options = {key: target[key] for key in target}
         recipe["targets"] = {"here": {"extends": "host", "resources": {"threads": 2}}}
         recipe["builds"] = [{"model": "digits", "target": "here", **options}]

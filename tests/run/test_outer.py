@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -115,18 +116,34 @@ def test_a_build_that_fails_leaves_the_stamp(project: Path) -> None:
     assert (project / "out" / "stamp").stat().st_mtime_ns == first
 
 
-def test_a_depfile_without_a_stamp_is_refused(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            ("--depfile", "x.d"),
+            "--depfile says what a stamp depends on\n  fix: add --stamp FILE\n",
+        ),
+        (
+            ("--stamp", "x", "--goal", "y"),
+            "--goal names the stamp in a depfile\n  fix: add --depfile FILE\n",
+        ),
+        (
+            ("--check", "--json"),
+            "argument --json: not allowed with argument --check\n  fix: see dlbuild build --help\n",
+        ),
+    ],
+)
+def test_options_that_would_say_nothing_are_refused(
+    project: Path, options: Sequence[str], expected: str
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "dlbuild", "build", "--depfile", "x.d"],
+        [sys.executable, "-m", "dlbuild", "build", *options],
         cwd=project,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (
-        2,
-        "dlbuild build: error: --depfile says what a stamp depends on\n  fix: add --stamp FILE\n",
-    )
+    assert (done.returncode, done.stderr) == (2, f"dlbuild build: error: {expected}")
 
 
 def test_a_file_that_was_edited_by_hand_is_restored_and_named(project: Path) -> None:

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.emit.ctypes import storage
 from dlbuild.ir.graph import Graph
@@ -442,3 +443,41 @@ def said_of(text: str, case: Case, folder: Path) -> str:
     subprocess.run([*command, "-o", "program"], cwd=folder, check=True, capture_output=True)
     done = subprocess.run(["./program"], cwd=folder, check=False, capture_output=True, text=True)
     return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "what", "fix"),
+    [
+        (Options(input="streamed", output="arena"), "input: streamed", "input: caller"),
+        (Options(input="external"), "input: external", "input: caller"),
+        (Options(max_recompute=1.5), "max_recompute: 1.5", "max_recompute: 1.0"),
+    ],
+)
+def test_what_needs_strips_does_not_go_with_tiles(
+    tmp_path: Path, options: Options, what: str, fix: str
+) -> None:
+    case = replace(small_conv(600), options=options)
+
+    with pytest.raises(UserError) as caught:
+        plans(case, tmp_path)
+
+    assert str(caught.value) == (
+        f"case@board: error: '{what}' does not go with memory 'near', which holds tiles\n"
+        "  why: it needs strips; kernels that run through a near memory do so one by one\n"
+        f"  fix: set {fix}, or leave tiles out of the memory's 'holds'"
+    )
+
+
+def test_a_second_memory_that_holds_tiles_is_refused(tmp_path: Path) -> None:
+    graph = plans(small_conv(600), tmp_path).graph
+    kernels = profile(graph, book(), RESIDENT, Options())
+    two = replace(BOARD, memories=(Memory("tcm", 512, holds=("tiles",)), *BOARD.memories))
+
+    with pytest.raises(UserError) as caught:
+        tile(graph, kernels, two, Options(), book())
+
+    assert str(caught.value) == (
+        "case@board: error: memory 'near' holds tiles, as 'tcm' does\n"
+        "  why: kernels run through one memory\n"
+        "  fix: leave tiles out of the 'holds' of 'near'"
+    )

@@ -228,10 +228,39 @@ def test_a_kernel_that_cannot_round_as_asked_is_named(tmp_path: Path, *, is_know
         else [
             (
                 "requantize is fixed, but no rule rounds in integers what these kernels compute"
-                " (scales that only the run knows, or functions of reals): matmul1"
+                " (scales that only the run knows, functions of reals, a template): matmul1"
             )
         ]
     )
+
+
+def test_a_template_that_rounds_in_floats_is_named_too(tmp_path: Path) -> None:
+    constants: dict[str, Array] = {"s": np.array(0.5, np.float32), "z": np.array(0, np.int8)}
+    graph = helper.make_graph(
+        [
+            helper.make_node(
+                "QLinearConcat",
+                ["s", "z", "x", "s", "z"],
+                ["y"],
+                "join",
+                domain="com.microsoft",
+                axis=0,
+            )
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.INT8, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, [4])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "net.onnx")
+    case = of_file(tmp_path / "net.onnx", tmp_path, Options(requantize="fixed"))
+    assert [note for note in case.verdict(Checks()).notes if "requantize" in note] == [
+        (
+            "requantize is fixed, but no rule rounds in integers what these kernels compute"
+            " (scales that only the run knows, functions of reals, a template): concat1"
+        )
+    ]
 
 
 def test_a_kernel_that_nobody_else_computes_is_named(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def test_bash_completes_verbs(capsys: pytest.CaptureFixture[str]) -> None:
     text = script(capsys, "bash")
     assert completed(text, "dlbuild", "") == list(VERBS)
     assert completed(text, "dlbuild", "-C", "x", "ver") == ["verify", "version"]
+    assert completed(text, "dlbuild", "--target", "x", "ver") == ["verify", "version"]
 
 
 def test_bash_completes_the_options_of_the_verb(capsys: pytest.CaptureFixture[str]) -> None:

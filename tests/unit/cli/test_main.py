@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import yaml
 
 import dlbuild
 from dlbuild.cli import main
+from dlbuild.cli.arguments import parser_of
 from dlbuild.cli.request import request_of
-from dlbuild.cli.verbs import VERBS
+from dlbuild.cli.verbs import VALUE_OPTIONS, VERBS
 
 RECIPE = """\
 version: 1
@@ -143,6 +145,15 @@ def test_an_option_with_a_value_may_stand_before_the_verb(
     )
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_option_with_a_value_may_stand_before_the_verb(verb: str) -> None:
+    parser = parser_of(verb, "")
+    import_module(VERBS[verb].module).arguments(parser)
+    taking = [action for action in parser._actions if action.option_strings and action.nargs != 0]
+    missing = [a.option_strings for a in taking if not {*a.option_strings} <= {*VALUE_OPTIONS}]
+    assert not missing
+
+
 @pytest.mark.usefixtures("project")
 def test_a_fault_of_ours_is_told_apart(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -183,6 +194,31 @@ def test_the_resolved_recipe_means_the_same(capsys: pytest.CaptureFixture[str]) 
     text = printed(capsys, "config", "--resolved")
     assert yaml.safe_load(text)["targets"]["board"]["memories"]["sram"]["size"] == "49152 B"
     Path("dlbuild.yaml").write_text(text)
+    assert printed(capsys, "config", "--json") == before
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    "key",
+    [
+        "resources: {cores: 4}",
+        "resources: {pes: 2}, schedule: split",
+        "registers: {lanes: 4}",
+        "dma: {align: 8 B}",
+        "stack: 2 KiB",
+        "profile: times.json",
+        "cycles: {int8: 2 /MAC}",
+        "memories: {near: {holds: [tiles], copy: {setup: 40 cycles, rate: 4 B/cycle}}}",
+    ],
+)
+def test_each_key_of_a_target_is_in_the_resolved_recipe(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = printed(capsys, "config", "--json")
+    Path("dlbuild.yaml").write_text(RECIPE.replace("extends: host", f"extends: host, {key}"))
+    before = printed(capsys, "config", "--json")
+    assert before != plain
+    Path("dlbuild.yaml").write_text(printed(capsys, "config"))
     assert printed(capsys, "config", "--json") == before
 
 

@@ -121,3 +121,36 @@ def test_a_smaller_arena_costs_more_work(tmp_path: Path) -> None:
     )
     assert found[-1].need_bytes < found[0].need_bytes / 2
     assert found[-1].work <= 2
+
+
+def test_several_cores_are_said_to_make_no_strips_and_one_is_offered(tmp_path: Path) -> None:
+    graph, kernels = convolutions(tmp_path)
+    board = replace(target(9000), resources=("threads", 2))
+    options = replace(OPTIONS, optimize="ram")
+
+    with pytest.raises(UserError) as caught:
+        check_fit(graph, kernels, tile(graph, kernels, board, options, BOOK), board, options, BOOK)
+
+    assert str(caught.value) == (
+        "net@board: error: the arena needs 18,432 B of sram, the budget is 9,000 B\n"
+        "  peak: step 2 (Conv 'conv2'), live: conv2 9,216 B, conv1 6,144 B\n"
+        "  lower bound layer by layer (no strips with 2 threads): 18,432 B, reached\n"
+        "  would fit: resources: {threads: 1} (6,528 B)\n"
+        "  fix: set sram: 18 KiB, or the options of a line above"
+    )
+
+
+def test_a_memory_that_holds_tiles_is_said_to_make_no_strips(tmp_path: Path) -> None:
+    graph, kernels = convolutions(tmp_path)
+    near = Memory("near", 2048, holds=("tiles",))
+    board = replace(target(9000), memories=(near, Memory("sram", 9000)))
+
+    with pytest.raises(UserError) as caught:
+        check_fit(graph, kernels, tile(graph, kernels, board, OPTIONS, BOOK), board, OPTIONS, BOOK)
+
+    assert str(caught.value) == (
+        "net@board: error: the arena needs 18,432 B of sram, the budget is 9,000 B\n"
+        "  peak: step 1 (Conv 'conv2'), live: conv2 9,216 B, conv1 6,144 B\n"
+        "  lower bound layer by layer (no strips with tiles in near): 18,432 B, reached\n"
+        "  fix: set sram: 18 KiB"
+    )
