@@ -6,6 +6,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal
 
+from dlbuild.ir.clusters import ONE_CLUSTER, Clusters
 from dlbuild.ir.dtype import DTYPES
 
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
@@ -110,6 +111,7 @@ class Graph:
     notes: sentences for the user about what parse assumed or dropped.
     counts: tensors whose size only the run knows; their extents here are the greatest.
     groups: sequences and optionals of the interface, which are several tensors here.
+    clusters: which cluster computes what, of a graph that was spread over several.
     """
 
     name: str
@@ -124,6 +126,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     groups: tuple[Group, ...] = ()
     counts: tuple[Count, ...] = ()
+    clusters: Clusters = ONE_CLUSTER
 
     @cached_property
     def tensor(self) -> Mapping[str, Tensor]:

@@ -64,9 +64,23 @@ class Board:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    """Some cores that share memories which other clusters do not use.
+
+    count: of cores. memories: from near to far; the first that may hold the arena holds it.
+    """
+
+    name: str
+    count: int = 1
+    memories: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """One chip. `memories` are from near to far; `cycles` is cycles for each MAC by dtype.
 
+    resources: what computes, and how many; of all clusters together. clusters: none, or several.
+    parameters: whether clusters read one table of weights, or each its own in a memory of its own.
     board, runner: how a program is linked and run there; without a runner it runs on this machine.
     """
 
@@ -75,6 +89,8 @@ class Target:
     features: tuple[str, ...] = ()
     cycles: Mapping[str, float] = field(default_factory=dict)
     resources: tuple[str, int] = ("cores", 1)
+    clusters: tuple[Cluster, ...] = ()
+    parameters: Literal["shared", "replicated"] = "shared"
     stack_bytes: int | None = None
     clock_hz: int | None = None
     toolchain: Toolchain = Toolchain()
