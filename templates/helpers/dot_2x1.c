@@ -4,6 +4,8 @@ __attribute__((always_inline)) /* the sums are to stay in registers */
 #endif
 static inline void dot_2x1(int32_t sums[2], const int32_t *x, const int32_t *w, int32_t quads)
 {
+    int32_t left = quads;
+
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
 /* One quad. */
 #define DOT_2X1_QUAD                                                                               \
@@ -49,9 +51,9 @@ static inline void dot_2x1(int32_t sums[2], const int32_t *x, const int32_t *w, 
     }
     sums[0] = a0;
     sums[1] = a1;
+    left = 0;
 #undef DOT_2X1_QUAD
 #undef DOT_2X1_PLACES
-#else
-    dot_plain(sums, x, w, quads, 2, 1);
 #endif
+    dot_plain(sums, x, w, left, 2, 1);
 }

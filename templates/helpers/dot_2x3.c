@@ -4,6 +4,8 @@ __attribute__((always_inline)) /* the sums are to stay in registers */
 #endif
 static inline void dot_2x3(int32_t sums[6], const int32_t *x, const int32_t *w, int32_t quads)
 {
+    int32_t left = quads;
+
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
 /* One quad. */
 #define DOT_2X3_QUAD                                                                               \
@@ -68,9 +70,9 @@ static inline void dot_2x3(int32_t sums[6], const int32_t *x, const int32_t *w, 
     sums[3] = a3;
     sums[4] = a4;
     sums[5] = a5;
+    left = 0;
 #undef DOT_2X3_QUAD
 #undef DOT_2X3_PLACES
-#else
-    dot_plain(sums, x, w, quads, 2, 3);
 #endif
+    dot_plain(sums, x, w, left, 2, 3);
 }

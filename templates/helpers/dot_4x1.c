@@ -4,6 +4,8 @@ __attribute__((always_inline)) /* the sums are to stay in registers */
 #endif
 static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, int32_t quads)
 {
+    int32_t left = quads;
+
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
 /* One quad. */
 #define DOT_4X1_QUAD                                                                               \
@@ -62,9 +64,9 @@ static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, 
     sums[1] = a1;
     sums[2] = a2;
     sums[3] = a3;
+    left = 0;
 #undef DOT_4X1_QUAD
 #undef DOT_4X1_PLACES
-#else
-    dot_plain(sums, x, w, quads, 4, 1);
 #endif
+    dot_plain(sums, x, w, left, 4, 1);
 }

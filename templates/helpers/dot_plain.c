@@ -5,6 +5,9 @@
  * (256 x0 - x1 + 127, 256 x2 - x3 + 127), are 256 times the four products plus 127 (w0 + w2): two
  * instructions for four products, and a single one to unpack the weights.
  */
+#ifdef __GNUC__
+__attribute__((always_inline)) /* with its numbers of channels and pixels known */
+#endif
 static inline void dot_plain(int32_t *sums, const int32_t *x, const int32_t *w, int32_t quads,
                              int32_t channels, int32_t pixels)
 {

@@ -9,13 +9,12 @@ static inline void spread_quads(int32_t *to, int32_t step, const int8_t *from, i
 #pragma GCC unroll 4
 #endif
     for (int32_t quad = 0; quad < quads; ++quad) {
-        int32_t word;
-
-        memcpy(&word, &from[4 * quad], sizeof word);
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
+        int32_t word;
         int32_t even;
         int32_t odd;
 
+        memcpy(&word, &from[4 * quad], sizeof word);
         __asm__("uxtb16 %[even], %[word]\n\t"
                 "sxtb16 %[odd], %[word], ror #8\n\t"
                 "add %[even], %[half], %[even], lsl #8\n\t"
@@ -29,7 +28,8 @@ static inline void spread_quads(int32_t *to, int32_t step, const int8_t *from, i
         const int32_t high = (256 * from[(4 * quad) + 2]) - from[(4 * quad) + 3] + 127;
 
         to[0] = (int32_t)(((uint32_t)high << 16) | ((uint32_t)low & 0xFFFFU));
-        to[1] = widen_odd(word);
+        to[1] = (int32_t)(((uint32_t)from[(4 * quad) + 3] << 16) |
+                          ((uint32_t)from[(4 * quad) + 1] & 0xFFFFU));
 #endif
         to += step;
     }

@@ -7,6 +7,9 @@ static inline int32_t widen_odd(int32_t word)
     __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
     return pair;
 #else
-    return widen_even((int32_t)((uint32_t)word >> 8));
+    const uint32_t bits = (uint32_t)word ^ 0x80008000U;
+    const uint32_t low = (((bits >> 8) & 0xFFU) - 0x80U) & 0xFFFFU;
+
+    return (int32_t)(low | (((bits >> 24) - 0x80U) << 16));
 #endif
 }

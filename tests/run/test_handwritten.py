@@ -27,6 +27,7 @@ from dlbuild.rulebook.rows import Part, row_kernel, rows_of
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = environment([ROOT / "templates"])
+CORTEX_M4 = ("--target=arm-none-eabi", "--sysroot=/usr/lib/arm-none-eabi", "-mcpu=cortex-m4")
 HEADER = "".join(f"#include <{name}.h>\n" for name in ("math", "stdbool", "stdint", "string"))
 Orders = Mapping[str, tuple[int, ...]]
 Printed = tuple[KernelText, Instance, Mapping[str, Array], Orders]
@@ -238,7 +239,12 @@ def test_a_hand_written_kernel_computes_what_the_nest_means(
 
 @pytest.mark.parametrize(
     "compiler",
-    [["gcc", "-O0"], ["gcc", "-O2", "-funsigned-char"], ["clang-14", "-O1"]],
+    [
+        ["gcc", "-O0"],
+        ["gcc", "-O2", "-funsigned-char"],
+        ["clang-14", "-O1"],
+        ["clang-14", "-O2", *CORTEX_M4],
+    ],
     ids=" ".join,
 )
 def test_no_hand_written_kernel_has_a_warning(

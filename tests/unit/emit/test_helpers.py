@@ -29,6 +29,21 @@ def test_each_file_defines_the_function_of_its_name() -> None:
         assert text.count("static inline") == 1
 
 
+def test_a_helper_calls_others_on_every_target_or_on_none() -> None:
+    """What is called under a condition only is an unused function where the condition fails."""
+    names = helper_names(ENVIRONMENT)
+    for name in names:
+        text = helper_text(ENVIRONMENT, name)
+        outside, depth = "", 0
+        for line in text.splitlines():
+            depth += line.startswith("#if")
+            outside += line + "\n" if depth == 0 else ""
+            depth -= line.startswith("#endif")
+        assert depth == 0
+        called = set(helpers_of(ENVIRONMENT, [text]))
+        assert called == {name, *helpers_of(ENVIRONMENT, [outside])}, name
+
+
 def test_a_folder_before_the_built_in_one_replaces_a_helper(tmp_path: Path) -> None:
     (tmp_path / "helpers").mkdir()
     (tmp_path / "helpers" / "max_i32.c").write_text("/* mine */\n")
