@@ -20,6 +20,7 @@ _INPUTS = {
     "weights_header": "the header of the weight tables",
     "port_header": "the header of the port",
     "port_source": "the port",
+    "table_plan": "the plan of the weight tables",
     "weights_source": "the weight tables",
     "object": "the object of the C source",
     "weights_object": "the object of the weight tables",

@@ -68,6 +68,7 @@ PIPELINE = Pipeline(
             makes=(
                 *("header", "source", "weights_header"),
                 *("port_header", "port_source", "cores_source"),
+                "table_plan",
             ),
             target=("name", "features", "memories", "registers", "resources"),
             options=(*_C_OPTIONS, "max_recompute"),
@@ -77,12 +78,9 @@ PIPELINE = Pipeline(
         Stage(
             "tables",
             f"{_STEPS}.tables",
-            reads=("graph", "weights", "profile", "tiles"),
+            reads=("weights", "table_plan"),
             makes=("weights_source", "weights_binary"),
-            target=("name", "features", "memories", "registers"),
-            options=_C_OPTIONS,
-            folders=("rules/ops", "templates"),
-            libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
+            libraries=("numpy", "ml_dtypes"),
         ),
         Stage(
             "compile",

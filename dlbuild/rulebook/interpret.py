@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
@@ -12,7 +12,7 @@ from dlbuild.ir.weights import numpy_dtype
 from dlbuild.rulebook.address import address
 from dlbuild.rulebook.arithmetic import BINARY, COMPARE, FUNCTIONS, NUMPY, Array, convert
 from dlbuild.rulebook.index import Atom, Folded, Index, Loaded, Quotient, Remainder, Tabled
-from dlbuild.rulebook.instance import Access, Condition, Instance, Loop, Nest
+from dlbuild.rulebook.instance import Access, Condition, Instance, Loop, Made, Nest, Operand
 from dlbuild.rulebook.value import (
     COMPUTE_TYPE,
     Binary,
@@ -48,7 +48,7 @@ def interpret(instance: Instance, arrays: Mapping[str, Array]) -> dict[str, Arra
     for operand in outputs:
         held[operand.name] = np.zeros(operand.shape, numpy_dtype(operand.dtype))
     for nest in instance.nests:
-        _run(instance, nest, held)
+        _run(instance.operands, nest, held)
     return {o.name: held[o.name] for o in outputs}
 
 
@@ -59,13 +59,21 @@ def make(instance: Instance, arrays: Mapping[str, Array]) -> dict[str, Array]:
         instance: a rule bound to an operator.
         arrays: the constant inputs by operand name; a made constant that is already there stays.
     """
+    return computed(instance.operands, instance.made, arrays)
+
+
+def computed(
+    operands: Sequence[Operand], constants: Sequence[Made], arrays: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Compute constants, in their order, from arrays by operand name; see `make`."""
+    named = {operand.name: operand for operand in operands}
     held = dict(arrays)
-    for made in instance.made:
+    for made in constants:
         if made.operand not in arrays:
-            operand = instance.operand(made.operand)
+            operand = named[made.operand]
             held[made.operand] = np.zeros(operand.shape, numpy_dtype(operand.dtype))
-            _run(instance, made.nest, held)
-    return {made.operand: held[made.operand] for made in instance.made}
+            _run(operands, made.nest, held)
+    return {made.operand: held[made.operand] for made in constants}
 
 
 def used_accesses(step: Loop) -> tuple[str, ...]:
@@ -81,7 +89,7 @@ def used_accesses(step: Loop) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _run(instance: Instance, nest: Nest, held: dict[str, Array]) -> None:
+def _run(operands: Sequence[Operand], nest: Nest, held: dict[str, Array]) -> None:
     extents = [nest.extent[axis] for axis in nest.domain]
     count = prod(extents)
     with np.errstate(all="ignore"):
@@ -89,7 +97,7 @@ def _run(instance: Instance, nest: Nest, held: dict[str, Array]) -> None:
             numbers = np.arange(first, min(first + POINTS_AT_ONCE, count), dtype=np.int64)
             places = np.unravel_index(numbers, extents) if extents else ()
             axes = {a: np.asarray(p) for a, p in zip(nest.domain, places, strict=True)}
-            _Points(instance, nest, held, axes, len(numbers)).run()
+            _Points(operands, nest, held, axes, len(numbers)).run()
 
 
 class _Points:
@@ -97,7 +105,7 @@ class _Points:
 
     def __init__(
         self,
-        instance: Instance,
+        operands: Sequence[Operand],
         nest: Nest,
         held: dict[str, Array],
         axes: Mapping[str, Array],
@@ -109,10 +117,10 @@ class _Points:
         self._domain = frozenset(axes)
         self._axes: dict[str, Array | int] = dict(axes)
         self._locals: dict[str, Array] = {}
-        self._dtype = {o.name: o.dtype for o in instance.operands}
+        named = {operand.name: operand for operand in operands}
+        self._dtype = {name: operand.dtype for name, operand in named.items()}
         self._address = {
-            name: address(access, instance.operand(access.operand))
-            for name, access in nest.access.items()
+            name: address(access, named[access.operand]) for name, access in nest.access.items()
         }
         self._split: dict[Index, tuple[Array | int, tuple[tuple[Atom, int], ...]]] = {}
 

@@ -82,8 +82,19 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     Raises:
         UserError: an element type has no C yet, or a static arena should share its memory.
     """
-    _check_share(target, options, name)
-    model = sources(graph, profile, book, target, options, name, tiles)
+    return render_sources(
+        sources(graph, profile, book, target, options, name, tiles), tiles, schedule
+    )
+
+
+def render_sources(model: Sources, tiles: TilePlan, schedule: Schedule) -> Mapping[str, str]:
+    """Return the texts as `render` does.
+
+    Raises:
+        UserError: as `render`.
+    """
+    options, name = model.options, model.face.prefix
+    _check_share(model.target, options, name)
     room = _room(model, tiles, schedule)
     if options.arena == "caller" and not room.members:
         # C has no empty union, and the signature is to stay the same.
