@@ -28,6 +28,7 @@ class Settings:
     model: str
     source: Path = Path()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
     samples: Path | None = None
     tolerance: Tolerance = field(default_factory=Tolerance)
     target: Target = field(default_factory=lambda: Target(""))

@@ -14,7 +14,7 @@ PIPELINE = Pipeline(
             "parse",
             f"{_STEPS}.parse",
             makes=("graph", "weights"),
-            model=("source", "shapes"),
+            model=("source", "shapes", "state"),
             folders=("rules/ops",),
             libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
         ),

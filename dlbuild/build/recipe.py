@@ -38,6 +38,7 @@ class Model:
     shapes: Mapping[str, tuple[int, ...]]
     samples: Path | None
     tolerance: Tolerance
+    state: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,22 @@ def _model(name: str, entries: Table, folder: Path) -> Model:
         },
         samples=samples_path,
         tolerance=_tolerance(entries.get("tolerance")),
+        state=_state(entries.get("state")),
     )
+
+
+def _state(node: Node | None) -> Mapping[str, str]:
+    """Return the input that each output is carried to."""
+    if node is None:
+        return {}
+    entries = table(node, "'state'")
+    found: dict[str, str] = {}
+    for output, mark in entries.keys.items():
+        name = word(entries[output], f"'{output}'")
+        if name in found.values():
+            raise mark.error(f"two outputs are carried to the input '{name}'")
+        found[output] = name
+    return found
 
 
 def _tolerance(node: Node | None) -> Tolerance:

@@ -107,7 +107,7 @@ MODEL = Record(
             ),
             "How far outputs may be from the reference.",
         ),
-        Key("state", MapOf(Text(), "output"), "{output: input} carried between runs.", later=True),
+        Key("state", MapOf(Text(), "output"), "{output: input} carried between runs in the arena."),
         *_OF_BUILDS,
     )
 )

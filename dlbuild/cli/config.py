@@ -31,6 +31,7 @@ def run(given: argparse.Namespace) -> int:
                 name: {
                     **asdict(model),
                     "source": model.source.as_posix(),
+                    "state": dict(model.state),
                     "samples": model.samples.as_posix() if model.samples else None,
                 }
                 for name, model in recipe.models.items()

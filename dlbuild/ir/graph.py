@@ -102,6 +102,18 @@ class Group:
     members: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """A tensor that outlives a run: what one run writes to `output`, the next reads as `input`.
+
+    initial: the constant that it begins with; the empty name = zeros.
+    """
+
+    input: str
+    output: str
+    initial: str = ""
+
+
 @dataclass(frozen=True)
 class Graph:
     """A model's structure. `ops` are in topological order; names are unique.
@@ -112,6 +124,7 @@ class Graph:
     counts: tensors whose size only the run knows; their extents here are the greatest.
     groups: sequences and optionals of the interface, which are several tensors here.
     clusters: which cluster computes what, of a graph that was spread over several.
+    states: inputs and outputs that are not the caller's, since they are carried between runs.
     """
 
     name: str
@@ -127,6 +140,12 @@ class Graph:
     groups: tuple[Group, ...] = ()
     counts: tuple[Count, ...] = ()
     clusters: Clusters = ONE_CLUSTER
+    states: tuple[State, ...] = ()
+
+    @cached_property
+    def carried(self) -> Mapping[str, State]:
+        """Each state by its input and by its output."""
+        return {name: state for state in self.states for name in (state.input, state.output)}
 
     @cached_property
     def tensor(self) -> Mapping[str, Tensor]:

@@ -48,6 +48,8 @@ class Kernel:
     cycles: predicted, from the target's cost table.
     in_place: (input, output) pairs that may share one buffer.
     handwriting: the rule's faster kernel for it, None if there is none.
+    after: kernels that run before it though it reads nothing of them: it overwrites a state that
+        they read.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Kernel:
     alias: Alias | None = None
     in_place: tuple[tuple[str, str], ...] = ()
     handwriting: Handwriting | None = None
+    after: tuple[str, ...] = ()
 
     @property
     def ops(self) -> tuple[str, ...]:

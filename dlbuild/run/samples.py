@@ -2,7 +2,7 @@
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +25,19 @@ class Sample:
     expected: Mapping[str, Array] = field(default_factory=dict)
 
 
-def samples_of(path: Path | None, graph: Graph) -> tuple[Sample, ...]:
-    """Return the samples of a file, or seeded ones if there is no file."""
-    return seeded_samples(graph) if path is None else read_samples(path, graph)
+def samples_of(
+    path: Path | None, graph: Graph, weights: Mapping[str, Array] | None = None
+) -> tuple[Sample, ...]:
+    """Return the samples of a file, or seeded ones if there is no file.
+
+    weights: the model's constants, among them what states have at first.
+    """
+    found = weights or {}
+    initial = {s.input: found[s.initial] for s in graph.states if s.initial in found}
+    if path is None:
+        seeded = seeded_samples(graph)
+        return tuple(replace(sample, inputs={**sample.inputs, **initial}) for sample in seeded)
+    return read_samples(path, graph, initial)
 
 
 def seeded_samples(graph: Graph, count: int = N_SEEDED) -> tuple[Sample, ...]:
@@ -51,18 +61,22 @@ def _seeded(tensor: Tensor, rng: np.random.Generator) -> Array:
     return rng.integers(-half, half - 1, tensor.shape, np.int64, endpoint=True).astype(dtype)
 
 
-def read_samples(path: Path, graph: Graph) -> tuple[Sample, ...]:
+def read_samples(
+    path: Path, graph: Graph, initial: Mapping[str, Array] | None = None
+) -> tuple[Sample, ...]:
     """Return the samples of an .npz file.
 
     Keys are tensor names, or `in0`, `in1`... and `out0`... in the model's order. An array has its
-    tensor's shape, or one more leading axis that counts the samples.
+    tensor's shape, or one more leading axis that counts the samples. A state that is not among them
+    has its value of `initial`, else zeros.
 
     Raises:
         UserError: not an .npz file, an unknown key, a missing input, or a shape, an element type
             or a number of samples that does not fit.
     """
     given = dict(_stacks(path, graph))
-    missing = [name for name in graph.inputs if name not in given]
+    at_first = _at_first(graph, initial or {})
+    missing = [name for name in graph.inputs if name not in {*given, *at_first}]
     if missing:
         raise UserError(
             f"no samples for input '{missing[0]}'",
@@ -70,19 +84,27 @@ def read_samples(path: Path, graph: Graph) -> tuple[Sample, ...]:
             fix=f"add an array named '{missing[0]}' or 'in{graph.inputs.index(missing[0])}'",
         )
     lengths = {name: len(stack) for name, stack in given.items()}
-    count = lengths[graph.inputs[0]] if graph.inputs else 1
+    first = next((name for name in graph.inputs if name in given), "")
+    count = lengths.get(first, 1)
     for name, length in lengths.items():
-        if length != count:
+        if first and length != count:
             raise UserError(
-                f"'{name}' has {length} samples, '{graph.inputs[0]}' has {count}", where=str(path)
+                f"'{name}' has {length} samples, '{first}' has {count}", where=str(path)
             )
     return tuple(
         Sample(
-            {name: given[name][number] for name in graph.inputs},
+            {n: given[n][number] if n in given else at_first[n] for n in graph.inputs},
             filled(graph, {n: given[n][number] for n in graph.outputs if n in given}),
         )
         for number in range(count)
     )
+
+
+def _at_first(graph: Graph, initial: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Return what each state has before the first run."""
+    tensors = [graph.tensor[state.input] for state in graph.states]
+    zeros = {t.name: np.zeros(t.shape, numpy_dtype(t.dtype)) for t in tensors}
+    return {**zeros, **initial}
 
 
 def _stacks(path: Path, graph: Graph) -> Iterator[tuple[str, Array]]:

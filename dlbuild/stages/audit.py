@@ -16,6 +16,7 @@ from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.audit_near import near_faults
 from dlbuild.stages.audit_rows import replay_rows
 from dlbuild.stages.audit_scratch import needed_scratch, scratch_faults
+from dlbuild.stages.audit_state import interface_of, state_faults
 from dlbuild.stages.audit_strips import ring_bytes, strip_faults
 from dlbuild.stages.contents import Contents
 
@@ -170,10 +171,8 @@ def _inside(plan: _Plan, buffer: Buffer) -> Iterator[str]:
 
 def _interface(plan: _Plan) -> Iterator[str]:
     """Inputs and outputs lie where the options say, each output in bytes of its own."""
-    for names, option in (
-        (plan.graph.inputs, plan.options.input),
-        (plan.graph.outputs, plan.options.output),
-    ):
+    inputs, outputs = interface_of(plan.graph)
+    for names, option in ((inputs, plan.options.input), (outputs, plan.options.output)):
         for name in names:
             buffer = plan.schedule.buffer[name]
             if (buffer.memory == "caller") != (option not in ("arena", "streamed")):
@@ -181,9 +180,8 @@ def _interface(plan: _Plan) -> Iterator[str]:
             if buffer.memory == "caller" and (buffer.alias_of or buffer.offset_bytes):
                 yield f"{name} is the caller's, but lies in {buffer.alias_of}"
     # Of a streamed input the user keeps nothing in the arena.
-    inputs = () if plan.options.input == "streamed" else plan.graph.inputs
-    kept = (*inputs, *plan.graph.outputs)
-    for name in plan.graph.outputs:
+    kept = (*(() if plan.options.input == "streamed" else inputs), *outputs)
+    for name in outputs:
         for other in kept:
             if other != name and _shares_bytes(
                 plan.schedule.buffer[name], plan.schedule.buffer[other]
@@ -226,6 +224,7 @@ def _memories(plan: _Plan) -> Iterator[str]:
 def _working(plan: _Plan) -> Iterator[str]:
     yield from near_faults(plan.tiles, plan.schedule, plan.target)
     yield from scratch_faults(plan.profile, plan.tiles, plan.schedule)
+    yield from state_faults(plan.graph, plan.schedule)
 
 
 def _lifetimes(plan: _Plan) -> Iterator[str]:

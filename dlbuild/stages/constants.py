@@ -13,7 +13,7 @@ from dlbuild.emit.ctypes import storage, units
 from dlbuild.emit.names import Names
 from dlbuild.ir import codec
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.graph import Graph
+from dlbuild.ir.graph import Graph, State, Tensor
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.derive import step_values, used_by
@@ -33,7 +33,8 @@ LARGE_BYTES = 4096
 class Constant:
     """One table.
 
-    kernel, operand: its first reader, which names it.
+    kernel, operand: its first reader, which names it; of what a state has at first no kernel, and
+        the state.
     tensor: the model's constant, or the empty name if the build computes it.
     shape: extents in the model's order. order: axes from slowest to fastest in memory.
     """
@@ -117,7 +118,29 @@ def constants(
                     form=_form(operand, options),
                 )
             of[kernel.name, operand.name] = tables[key]
+    for state in graph.states:
+        if state.initial:
+            table = _initial(graph, state, face, names, options)
+            tables["", state.initial] = of["", state.initial] = table
     return Constants(tuple(tables.values()), of)
+
+
+def _initial(
+    graph: Graph, state: State, face: Interface, names: Names, options: Options
+) -> Constant:
+    """Return the table of what a state has at first."""
+    tensor = graph.tensor[state.input]
+    port = next(p.name for p in face.ports if p.is_input and p.tensor.name == state.input)
+    return Constant(
+        symbol=names.claim(f"{face.prefix}_{port}_initial"),
+        kernel="",
+        operand=port,
+        tensor=state.initial,
+        dtype=tensor.dtype,
+        shape=tensor.shape,
+        order=(),
+        form=_form(tensor, options),
+    )
 
 
 def read_operands(instance: Instance) -> tuple[Operand, ...]:
@@ -151,7 +174,7 @@ def structure_digest(graph: Graph, profile: Profile, tables: Constants) -> str:
     return sha256(codec.encode(graph) + codec.encode(profile) + shape.encode())
 
 
-def _form(operand: Operand, options: Options) -> Form:
+def _form(operand: Operand | Tensor, options: Options) -> Form:
     count = prod(operand.shape)
     if count == 1:
         return "scalar"

@@ -86,10 +86,10 @@ class Dealer:
 
     @cached_property
     def sources(self) -> Mapping[str, tuple[str, ...]]:
-        """The kernels whose results each kernel reads."""
+        """The kernels whose results each kernel reads, or whose state it overwrites."""
         writer = {t: k.name for k in self.profile.kernels for t in k.writes}
         return {
-            k.name: tuple(dict.fromkeys(writer[t] for t in k.reads if t in writer))
+            k.name: tuple(dict.fromkeys([*(writer[t] for t in k.reads if t in writer), *k.after]))
             for k in self.profile.kernels
         }
 

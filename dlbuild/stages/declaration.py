@@ -101,6 +101,7 @@ def accessors(model: Sources, schedule: Schedule) -> list[Accessor]:
         _accessor(model, port, places)
         for port in model.face.ports
         if schedule.buffer[port.tensor.name].memory != CALLER
+        and port.tensor.name not in model.graph.carried
         and not (port.is_input and model.options.input == "streamed")
     ]
 

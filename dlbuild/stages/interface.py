@@ -10,7 +10,7 @@ from dlbuild.ir.profile import Profile
 _TAKEN = """
 arena arena_t user step core rows n_rows count fetch fetch_t worker stop run reset begin push hook
 api_version structure arena_bytes arena_budget weights_bytes weights_bin macs ok aborted overflow
-align arena_section weights_section code_section
+params_load params_save params_bytes align arena_section weights_section code_section
 """
 
 

@@ -50,7 +50,7 @@ class Lives:
                 if name in self.root:
                     root = self.root[name]
                     found[root] = replace(found[root], dies=number)
-        for name in self.graph.outputs:
+        for name in (*self.graph.outputs, *(state.input for state in self.graph.states)):
             if name in self.root:
                 root = self.root[name]
                 found[root] = replace(found[root], dies=len(self.profile.kernels))

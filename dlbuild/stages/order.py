@@ -274,7 +274,8 @@ def _net(graph: Graph, parts: Sequence[Part], options: Options) -> _Net:
             root[name] = root[part.reads[0]] if part.is_move and part.reads else name
             readers.setdefault(root[name], 0)
             writer[name] = number
-    kept = {root[name] for name in graph.outputs if name in root}
+    outputs = (*graph.outputs, *(state.input for state in graph.states))
+    kept = {root[name] for name in outputs if name in root}
     lives = {
         name: _Bytes(arena_bytes(name, graph, options), mask, name in kept)
         for name, mask in readers.items()
@@ -301,7 +302,7 @@ def _step(
         if not part.is_move and of[read].size_bytes == of[written].size_bytes:
             pairs.setdefault(written, []).append(of[read])
     needs = 0
-    for name in part.reads:
+    for name in (*part.reads, *part.after):
         needs |= 1 << writer[name] if name in writer else 0
     return _Step(
         needs,

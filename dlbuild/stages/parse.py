@@ -17,6 +17,7 @@ from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.parse_file import inputs_of, load_external, read_model
 from dlbuild.stages.parse_graph import draft_of
 from dlbuild.stages.rewrites.batchnorm import fold_batch_normalization
+from dlbuild.stages.rewrites.carry import carry
 from dlbuild.stages.rewrites.contents import check_contents, leave_out_empty
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.fold import facts_of, values_of
@@ -44,7 +45,13 @@ class Parsed:
     weights: Mapping[str, Array]
 
 
-def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: RuleBook, name: str) -> Parsed:
+def parse(
+    source: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    book: RuleBook,
+    name: str,
+    state: Mapping[str, str] | None = None,
+) -> Parsed:
     """Read a model.
 
     Args:
@@ -52,13 +59,14 @@ def parse(source: Path, shapes: Mapping[str, tuple[int, ...]], book: RuleBook, n
         shapes: extents of inputs, as the recipe binds them.
         book: rules; they say which operators exist and which inputs are structure.
         name: the model's name in the recipe.
+        state: the input that each output is carried to between runs.
 
     Raises:
         UserError: the file, a name, a shape or an operator is at fault.
     """
     model = read_model(source)
     load_external(model, source)
-    draft = draft_of(model, source, shapes, book)
+    draft = draft_of(model, source, shapes, book, state)
     rewrite(draft, book)
     return finish(draft, book, name)
 
@@ -87,6 +95,7 @@ def rewrite(draft: Draft, book: RuleBook) -> None:
     drop_identities(draft)
     draft.drop_dead()
     check_contents(draft)
+    carry(draft)
 
 
 def finish(draft: Draft, book: RuleBook, name: str) -> Parsed:
@@ -110,6 +119,7 @@ def finish(draft: Draft, book: RuleBook, name: str) -> Parsed:
         tuple(draft.notes),
         tuple(draft.groups),
         tuple(draft.counts[name] for name in used if name in draft.counts),
+        states=tuple(draft.states),
     )
     return Parsed(graph, {tensor: draft.constants[tensor] for tensor in constants})
 

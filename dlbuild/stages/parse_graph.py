@@ -1,6 +1,6 @@
 """From the ONNX file's messages to a draft: names checked, constants collected, nodes sorted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,11 @@ DEFAULT_DOMAIN = "ai.onnx"
 
 
 def draft_of(
-    model: onnx.ModelProto, source: Path, shapes: Mapping[str, tuple[int, ...]], book: RuleBook
+    model: onnx.ModelProto,
+    source: Path,
+    shapes: Mapping[str, tuple[int, ...]],
+    book: RuleBook,
+    state: Mapping[str, str] | None = None,
 ) -> Draft:
     """Return the draft of a model whose external data is filled in.
 
@@ -45,6 +49,7 @@ def draft_of(
     check_names(graph, where)
     draft = Draft(where)
     read_constants(draft, graph)
+    open_states(draft, state or {}, [value.name for value in graph.input])
     inputs = [value for value in graph.input if value.name not in draft.constants]
     opened = open_inputs(inputs, shapes, where)
     draft.sequences, draft.optionals = opened.sequences, opened.optionals
@@ -63,6 +68,27 @@ def draft_of(
     check_reads(draft)
     draft.sort()
     return draft
+
+
+def open_states(draft: Draft, state: Mapping[str, str], inputs: Sequence[str]) -> None:
+    """Note what is carried between runs; the default of such an input is what it has at first.
+
+    Raises:
+        UserError: it is a constant, which ONNX Runtime would not let anybody change.
+    """
+    draft.carried = dict(state)
+    for name in state.values():
+        if name not in draft.constants:
+            continue
+        if name not in inputs:
+            raise UserError(
+                f"the state '{name}' is a constant of the model",
+                where=draft.where,
+                why="only an input can change from run to run",
+                fix=f"list '{name}' among the graph's inputs as well; "
+                "its initializer is then what it has at first",
+            )
+        draft.initial[name] = draft.constants.pop(name)
 
 
 def leave_out_empty(draft: Draft) -> None:

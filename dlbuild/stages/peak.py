@@ -16,12 +16,14 @@ class Part:
     reads, writes: activations.
     in_place: (input, output) pairs that may share one buffer.
     is_move: it only renames or reorders, so its output is its input's bytes.
+    after: tensors of which whoever writes them runs before it.
     """
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     in_place: tuple[tuple[str, str], ...]
     is_move: bool
+    after: tuple[str, ...] = ()
 
 
 @dataclass
@@ -64,7 +66,7 @@ def peak_bytes(graph: Graph, parts: Sequence[Part], options: Options) -> int:
                 lives.of.setdefault(tensor, lives.of[part.reads[0]])
             else:
                 lives.add(tensor, arena_bytes(tensor, graph, options), step)
-    for tensor in graph.outputs:
+    for tensor in (*graph.outputs, *(state.input for state in graph.states)):
         if tensor in lives.of:
             lives.keep(tensor, len(parts))
     unique = {id(b): b for b in lives.of.values()}.values()
@@ -92,8 +94,9 @@ def _overwritten(part: Part, step: int, lives: _Lives) -> int:
 
 def arena_bytes(tensor: str, graph: Graph, options: Options) -> int:
     """Return the bytes that a tensor takes in the arena: none if the caller holds it."""
-    is_callers = (tensor in graph.inputs and options.input != "arena") or (
-        tensor in graph.outputs and options.output != "arena"
+    is_callers = tensor not in graph.carried and (
+        (tensor in graph.inputs and options.input != "arena")
+        or (tensor in graph.outputs and options.output != "arena")
     )
     return 0 if is_callers else graph.tensor[tensor].size_bytes
 

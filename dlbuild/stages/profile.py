@@ -16,6 +16,7 @@ from dlbuild.rulebook.handwritten import obstacle, with_kernel
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import matched_in, wish_of
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.carried import behind_readers
 from dlbuild.stages.layout import layouts
 from dlbuild.stages.select import Group, select
 
@@ -39,6 +40,7 @@ def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> P
     )
     if options.input == "external":
         kernels = _without_handwriting_of(frozenset(graph.inputs), kernels)
+    kernels = behind_readers(graph, kernels)
     return Profile(kernels, _touched(chosen, kernels))
 
 

@@ -53,6 +53,7 @@ from dlbuild.stages.sources import (
     sources,
     table_note,
 )
+from dlbuild.stages.state import params_bytes, state_functions, state_includes
 from dlbuild.stages.streaming import begin_declaration, entries, push_declaration, streaming
 from dlbuild.stages.strip_code import StripCode, counter_lines, strip_code
 
@@ -143,7 +144,7 @@ def _check_share(target: Target, options: Options, name: str) -> None:
 
 def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> str:
     face, options = model.face, model.options
-    ports = [_port(model, port) for port in face.ports]
+    ports = [_port(model, p) for p in face.ports if p.tensor.name not in model.graph.carried]
     is_callers = options.arena == "caller"
     found = streaming(model, tiles.strips)
     context: Context = {
@@ -165,6 +166,8 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
         "push": push_declaration(model, found) if found else "",
         "fetch": fetching(model, tiles.strips),
         "begin": begin_declaration(model) if found else "",
+        "state": state_functions(model, Places(model.graph, schedule, face, options)),
+        "params_bytes": params_bytes(model),
     }
     about = "how to run the model"
     return model.render("net.h.j2", f"{face.prefix}.h", about, context)
@@ -212,7 +215,9 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> s
         "job": job(model, schedule),
         "near_section": _section_attribute(_section(model, near.use.memory)) if near else "",
         "near_budget": _budget(near.use.budget_bytes) if near else "",
-        "includes": sorted({"stdint.h"}.union(*(text.includes for text in texts))),
+        "includes": sorted(
+            {"stdint.h"}.union(*(text.includes for text in texts), state_includes(model))
+        ),
         "tables": model.tables.tables,
         "is_exact": any(
             _rounds(model.instances[step.kernel]) for step in schedule.steps if step.is_code
@@ -229,7 +234,10 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> s
         ],
         "strips": [found.text for found in strips.strips],
         "accessors": accessors(model, schedule),
-        "entries": _entries(model, tiles, schedule, kernels, strips, places),
+        "entries": [
+            *_entries(model, tiles, schedule, kernels, strips, places),
+            *state_functions(model, places),
+        ],
     }
     about = "arena, kernels and schedule"
     return model.render("net.c.j2", f"{face.prefix}.c", about, context)

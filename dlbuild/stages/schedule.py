@@ -13,6 +13,7 @@ from dlbuild.ir.schedule import Step as Line
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.budget import check_model
+from dlbuild.stages.carried import after_tensors, carried_names
 from dlbuild.stages.lifetimes import Lifetime, lifetimes
 from dlbuild.stages.order import least_peak_order
 from dlbuild.stages.overlap import place_overlapping
@@ -82,7 +83,10 @@ def _reordered(graph: Graph, profile: Profile, tiles: TilePlan, options: Options
     kernels = [profile.kernel[run[0].kernel] for run in runs]
     if tiles.strips or len({k.name for k in kernels}) < len(kernels):
         return tiles  # what runs together has an order of its own
-    parts = [Part(k.reads, k.writes, k.in_place, is_move=k.alias is not None) for k in kernels]
+    parts = [
+        Part(k.reads, k.writes, k.in_place, k.alias is not None, after_tensors(profile, k))
+        for k in kernels
+    ]
     order = least_peak_order(graph, parts, options)
     return replace(tiles, tiles=tuple(tile for number in order for tile in runs[number]))
 
@@ -100,7 +104,11 @@ def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     profile = _without_in_place(profile, tiles)
     kernels = [tile.kernel for tile in tiles.tiles]
     together = Together(tiles)
-    lives = lifetimes(graph, profile, kernels, spans or together.spans)
+    lives = dict(lifetimes(graph, profile, kernels, spans or together.spans))
+    if spans and graph.states:
+        # Nothing else ever has their bytes; who writes them waits for who still reads them.
+        own = lifetimes(graph, profile, kernels, together.spans)
+        lives |= {name: own[name] for name in carried_names(graph, profile)}
     sharing = share(graph, profile, kernels, lives, options, together.row_wise)
     steps = tuple(
         Line(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.graph import Graph
+from dlbuild.ir.graph import Graph, State
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Options
 from dlbuild.stages.lifetimes import Lifetime
@@ -36,12 +36,14 @@ class Block:
     owner: the interface tensor whose buffer the caller gives, or the empty name: arena.
     members: where each begins, in order of joining.
     is_constant: the caller's input, which nothing may write.
+    state: the state that lies in it from run to run, None of all others.
     """
 
     size_bytes: Bytes
     owner: str = ""
     is_constant: bool = False
     members: dict[str, Bytes] = field(default_factory=dict)
+    state: State | None = None
 
     @property
     def root(self) -> str:
@@ -73,7 +75,7 @@ def share(  # noqa: PLR0913, PLR0917 - all that decides who lies where
     A kernel of several tiles is never in place: a later tile may read what an earlier one wrote.
     Nor is one that is computed row by row, together with others.
     """
-    maker = _Maker(graph, lives, options, rows)
+    maker = _Maker(graph, profile, lives, options, rows)
     for name in graph.inputs:
         maker.add_input(name)
     copies = set()
@@ -95,19 +97,40 @@ class _Maker:
     """Blocks as they grow."""
 
     def __init__(
-        self, graph: Graph, lives: Mapping[str, Lifetime], options: Options, rows: RowWise
+        self,
+        graph: Graph,
+        profile: Profile,
+        lives: Mapping[str, Lifetime],
+        options: Options,
+        rows: RowWise,
     ) -> None:
         self.rows = rows
         self.graph = graph
         self.lives = lives
         self.options = options
         self.interface = frozenset((*graph.inputs, *graph.outputs))
+        self.next_of = {
+            kernel.alias.source: graph.carried[name]
+            for kernel in profile.kernels
+            if kernel.alias is not None
+            for name in kernel.writes
+            if name in graph.carried
+        }
+        # What a state's last kernel reads while it writes may not lie in the state's bytes.
+        self.copied = frozenset(
+            read
+            for kernel in profile.kernels
+            if kernel.alias is None and graph.carried.keys() & kernel.writes
+            for read in kernel.reads
+        )
         self.blocks: list[Block] = []
         self.block_of: dict[str, Block] = {}
 
     def add_input(self, name: str) -> None:
-        is_caller = self.options.input not in IN_ARENA
+        state = self.graph.carried.get(name)
+        is_caller = self.options.input not in IN_ARENA and state is None
         self._open(name, name if is_caller else "", is_constant=is_caller)
+        self.blocks[-1].state = state
 
     def add_view(self, kernel: Kernel) -> bool:
         """Let an alias kernel's output be a view; say whether it may."""
@@ -121,6 +144,8 @@ class _Maker:
             # All of a streamed input, of which a few rows are there: a name, as far as bytes go.
             self._join(block, name, at)
             return True
+        if block.state is not None and name in self.copied:
+            return False
         is_inside = at + self._size(name) <= block.size_bytes
         if not is_inside or at % self._align(name) or not self._may_join(block, name, at):
             return False
@@ -130,6 +155,10 @@ class _Maker:
     def add_outputs(self, kernel: Kernel, pairs: Sequence[tuple[str, str]], step: Step) -> None:
         taken: set[str] = set()
         for name in kernel.writes:
+            state = self._state_to_write(name, step)
+            if state is not None:
+                self._join(self.block_of[state.input], name, Bytes(0))
+                continue
             sources = [
                 source
                 for source, output in pairs
@@ -147,9 +176,20 @@ class _Maker:
             block = self.block_of[sources[0]]
             self._join(block, name, block.members[sources[0]])
 
+    def _state_to_write(self, name: str, step: Step) -> State | None:
+        """Return the state that a tensor is the next value of, if nobody reads the old one now."""
+        state = self.graph.carried.get(name) or self.next_of.get(name)
+        if state is None:
+            return None
+        block = self.block_of[state.input]
+        is_over = all(self.lives[member].last_step <= step for member in block.members)
+        return state if is_over else None
+
     def _may_overwrite(self, kernel: Kernel, source: str, name: str, step: Step) -> bool:
         block = self.block_of.get(source)
         if block is None or block.is_constant or self._size(source) != self._size(name):
+            return False
+        if block.state is not None and block.state != self.next_of.get(name):
             return False
         first = block.members[source]
         last = first + self._size(name)
@@ -167,6 +207,8 @@ class _Maker:
         """Say whether a tensor may lie in a block as far as the interface is concerned."""
         if block.owner and self._dtype(name) != self._dtype(block.owner):
             return False  # the caller's array has one type
+        if name in self.graph.carried:
+            return block.state == self.graph.carried[name] and at == 0
         if name not in self.graph.outputs:
             return True
         if self.interface & block.members.keys():
@@ -192,7 +234,8 @@ class _Maker:
         return min(self.lives[member].first_step for member in block.members)
 
     def _is_callers_output(self, name: str) -> bool:
-        return name in self.graph.outputs and self.options.output == CALLER
+        is_own = name in self.graph.outputs and name not in self.graph.carried
+        return is_own and self.options.output == CALLER
 
     def _size(self, name: str) -> int:
         return self.graph.tensor[name].size_bytes

@@ -130,8 +130,10 @@ def axes_note(order: Sequence[int]) -> str:
 
 def table_note(model: Sources, table: Constant) -> str:
     """Return a table's comment: where it is read, what it is, how it lies."""
-    kernel = model.profile.kernel[table.kernel]
-    reader = f"{model.face.kernels[kernel.name]} {table.operand}"
+    reader = (
+        f"{model.face.kernels[table.kernel]} {table.operand}" if table.kernel else table.operand
+    )
     shape = element_type(table.dtype, table.memory_shape)
     origin = quoted(table.tensor) if table.tensor else "computed by the build"
+    origin = origin if table.kernel else "what it has at first"
     return block(f"{reader}: {shape}{axes_note(table.order)}, {origin}")

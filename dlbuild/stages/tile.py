@@ -74,6 +74,13 @@ def check_streamed(graph: Graph, target: Target, options: Options) -> None:
         UserError: names the option to change.
     """
     where = f"{graph.name}@{target.name}"
+    if graph.states:
+        raise UserError(
+            f"'input: {options.input}' does not go with 'state'",
+            where=where,
+            why="the state would be overwritten before the last row has come",
+            fix="set input: caller or input: arena",
+        )
     if len(graph.inputs) != 1:
         raise UserError(
             f"the model has {len(graph.inputs)} inputs, 'input: {options.input}' needs one",

@@ -13,7 +13,8 @@ from dlbuild.stages.parse_file import inputs_of
 def run(job: Job) -> Mapping[str, bytes]:
     """Parse."""
     settings = job.settings
-    parsed = parse(settings.source, settings.shapes, book_of(settings.folders), settings.model)
+    book = book_of(settings.folders)
+    parsed = parse(settings.source, settings.shapes, book, settings.model, settings.state)
     return {"graph": codec.encode(parsed.graph), "weights": weights.encode(parsed.weights)}
 
 

@@ -30,6 +30,7 @@ def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
     settings = job.settings
     name, said = settings.model, settings.tolerance
     graph = codec.decode(job.inputs["graph"], Graph)
+    numbers = weights.decode(job.inputs["weights"])
     with tempfile.TemporaryDirectory(prefix="dlbuild-") as work:
         folder = Path(work)
         for suffix, file in _FILES.items():
@@ -49,9 +50,9 @@ def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
         )
         verdict = verify(
             built,
-            weights.decode(job.inputs["weights"]),
+            numbers,
             settings.source,
-            samples_of(settings.samples, graph),
+            samples_of(settings.samples, graph, numbers),
             Checks(layers, Tolerance(said.rtol, said.atol, said.lsb)),
         )
     return {"verdict": codec.encode(verdict)}

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.graph import Attribute, Count, Fact, Group, Quantized, Tensor
+from dlbuild.ir.graph import Attribute, Count, Fact, Group, Quantized, State, Tensor
 from dlbuild.ir.weights import Array, dtype_name
 
 VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique", "LSTM", "GRU", "RNN", "Determinant"})
@@ -66,6 +66,8 @@ class Draft:
     where: the model file, for messages. declared: tensors whose type the file states.
     sequences, optionals: what names stand for that are no tensors: members; what is held, or "".
     taken: names in use. made: names that a pass gave to integers that the file has as reals only.
+    carried: the input that each output is carried to between runs. initial: what such inputs have
+    at first.
     """
 
     where: str
@@ -85,6 +87,9 @@ class Draft:
     optionals: dict[str, str] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     counts: dict[str, Count] = field(default_factory=dict)
+    carried: dict[str, str] = field(default_factory=dict)
+    initial: dict[str, Array] = field(default_factory=dict)
+    states: list[State] = field(default_factory=list)
 
     def fresh(self, wanted: str) -> str:
         """Return `wanted`, or the first of `wanted_2`, `wanted_3`... that no tensor has."""

@@ -367,9 +367,16 @@ def test_what_comes_later_says_so_with_its_line(text: str) -> None:
     assert caught.value.what == f"{LATER[text]} is not yet supported"
 
 
-def test_state_comes_later() -> None:
-    with pytest.raises(UserError, match="'state' is not yet supported"):
-        read("version: 1\nmodels: {kws: {source: kws.onnx, state: {a: b}}}\n")
+def test_state_says_which_input_an_output_is_carried_to() -> None:
+    recipe = read("version: 1\nmodels: {kws: {source: kws.onnx, state: {a: b, c: d}}}\n")
+    assert recipe.models["kws"].state == {"a": "b", "c": "d"}
+
+
+def test_an_input_is_the_state_of_one_output() -> None:
+    text = "version: 1\nmodels: {kws: {source: kws.onnx, state: {a: b, c: b}}}\n"
+    with pytest.raises(UserError, match="two outputs are carried to the input 'b'") as caught:
+        read(text)
+    assert caught.value.where == "dlbuild.yaml:2:48"
 
 
 def test_an_override_of_an_unknown_option_is_refused() -> None:
