@@ -180,7 +180,7 @@ def _may_share(
     reading = {name for name, access in nest.access.items() if access.operand in sources}
     used = [reading.intersection(step_reads(s)) for s in nest.steps]
     readers = [i for i, found in enumerate(used) if found]
-    if len(writing) != 1 or not readers or max(readers) > writing[0]:
+    if not writing or not readers or max(readers) > writing[0]:
         return False
     if loaded_operands(nest) & set(sources):
         return False
@@ -191,9 +191,11 @@ def _may_share(
     target = place(nest, nest.access[write], instance, orders)
     if not is_once_each(target, {a: nest.extent[a] for a in (*nest.domain, *step.over)}):
         return False
+    # Later steps may overwrite what this one wrote for the same point of the domain.
+    later = {s for i in writing[1:] for s in _stores_of(nest.steps[i], nest, output.name)}
     return all(
         is_same_map(place(nest, nest.access[r], instance, orders), target)
-        for r in set().union(*used)
+        for r in later.union(*used)
     )
 
 

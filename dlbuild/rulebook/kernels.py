@@ -10,6 +10,7 @@ from dlbuild.rulebook.derive import own_order
 from dlbuild.rulebook.fuse import fuse_epilogue, fuse_prologue
 from dlbuild.rulebook.handwritten import with_kernel, without_kernel
 from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.kept import kept
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.match import Wish, match
 from dlbuild.rulebook.plain import plain
@@ -46,7 +47,7 @@ def instance_of(kernel: Kernel, graph: Graph, book: RuleBook, wish: Wish) -> Ins
     """
     ops = {op.name: op for op in graph.ops}
     matched = matched_in(graph, book, wish)
-    return fused(kernel.prologue, kernel.anchor, kernel.epilogue, ops, matched)
+    return kept(fused(kernel.prologue, kernel.anchor, kernel.epilogue, ops, matched))
 
 
 def matched_in(graph: Graph, book: RuleBook, wish: Wish) -> Matched:

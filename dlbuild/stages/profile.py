@@ -14,6 +14,7 @@ from dlbuild.rulebook.cost import Cost, cost
 from dlbuild.rulebook.derive import Orders, in_place, own_order, used_by, view_of
 from dlbuild.rulebook.handwritten import obstacle, with_kernel
 from dlbuild.rulebook.instance import Instance
+from dlbuild.rulebook.kept import kept
 from dlbuild.rulebook.kernels import matched_in, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.carried import behind_readers
@@ -31,7 +32,9 @@ def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> P
         UserError: no rule fits an operator.
     """
     matched = cache(matched_in(graph, book, wish_of(target, options)))
-    groups = select(graph, matched, options)
+    groups = [
+        replace(group, instance=kept(group.instance)) for group in select(graph, matched, options)
+    ]
     chosen = layouts(graph, [g.instance for g in groups], options, target.registers.lanes)
     order_of = {entry.tensor: entry.order for entry in chosen}
     kernels = tuple(
