@@ -124,8 +124,11 @@ def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     blocks += [(buffer,) for buffer in together.sums(memory)]
     blocks += [(buffer,) for buffer in scratch_buffers(profile, tiles, memory)]
     resident = [buffers for buffers in blocks if buffers[0].memory != CALLER]
-    resident_lives = tuple(_life(b, _kept(graph, options)) for b in resident)
-    problem = Problem(resident_lives, together.apart(resident))
+    kept = _kept(graph, options)
+    resident_lives = tuple(_life(b, kept) for b in resident)
+    problem = Problem(
+        resident_lives, together.apart(resident, clear=kept, of=frozenset(graph.inputs))
+    )
     solution = place_overlapping(problem)
     offsets = zip(problem.lives, solution.offsets, strict=True)
     start = {life.name: offset for life, offset in offsets}

@@ -90,8 +90,16 @@ class Together:
             for size in [DTYPES[found.dtype].bits // 8]
         )
 
-    def apart(self, blocks: Sequence[Sequence[Buffer]]) -> tuple[Apart, ...]:
-        """Return the blocks that may lie on each other, as far as they meet in one strip alone."""
+    def apart(
+        self, blocks: Sequence[Sequence[Buffer]], clear: frozenset[str], of: frozenset[str]
+    ) -> tuple[Apart, ...]:
+        """Return the blocks that may lie on each other, as far as they meet in one strip alone.
+
+        Args:
+            blocks: of buffers that share their bytes.
+            clear: tensors that never lie on those of `of`.
+            of: see clear.
+        """
         block_of = {b.tensor: block for block in blocks for b in block}
         found = []
         for number, strip in enumerate(self.tiles.strips, start=1):
@@ -100,10 +108,15 @@ class Together:
                 upper, lower = block_of.get(overlap.upper, ()), block_of.get(overlap.lower, ())
                 ends = upper and max(b.last_step for b in upper) <= last
                 begins = lower and min(b.first_step for b in lower) >= first
-                if ends and begins and _is_whole(upper) and _is_whole(lower):
+                is_barred = _holds(lower, clear) and _holds(upper, of)
+                if ends and begins and not is_barred and _is_whole(upper) and _is_whole(lower):
                     names = [b.tensor for block in (upper, lower) for b in block if not b.alias_of]
                     found.append(Apart(names[0], names[1], overlap.distance_bytes))
         return tuple(found)
+
+
+def _holds(block: Sequence[Buffer], names: frozenset[str]) -> bool:
+    return any(buffer.tensor in names for buffer in block)
 
 
 def _is_whole(block: Sequence[Buffer]) -> bool:
