@@ -46,7 +46,7 @@ def flags(target: Target, options: Options) -> tuple[str, ...]:
 
 def code_flags(target: Target, options: Options) -> tuple[str, ...]:
     """Return those of the compiler's flags that say what code it makes."""
-    level = "-O2" if options.optimize == "speed" else "-Os"
+    level = "-Os" if options.optimize == "size" else "-O2"
     return (
         "-std=c99",
         level,
