@@ -6,6 +6,7 @@ DIR holds one folder for each model: model.onnx, meta.json, inputs.npz. For each
 and each rounding that the core has (`fixed` on all, `exact` where there is an FPU):
 
 - the outputs are equal to those on this machine, to the bit;
+- the same network without its constant channels (`vwwc`) gives the same outputs, to the bit;
 - two runs cost the same number of instructions;
 - where the vendor's library was counted on such a core, `fixed` takes no greater part of its count
   than it may, and no count is above the pinned one (`target_counts.yaml`);
@@ -44,6 +45,8 @@ MODELS = {
     "vww": "mlperf_vww_mobilenetv1_int8",
     "sww": "mlperf_sww_int8",
 }
+FOLDED = {"vwwc": "vww"}
+"""Networks that are also built with `fold_constant_channels`, and give the same outputs."""
 CORES = {
     "m3": "cortex-m3",
     "m4f": "cortex-m4f",
@@ -76,7 +79,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     given = parser.parse_args()
     models = {name: given.folder.resolve() / MODELS[name] for name in MODELS}
+    models |= {name: models[whole] for name, whole in FOLDED.items()}
     chosen = {name: path for name, path in models.items() if fnmatch(name, given.only)}
+    chosen |= {whole: models[whole] for name, whole in FOLDED.items() if name in chosen}
     cores = [name for name in CORES if fnmatch(name, given.core)]
     print(" ".join(["network, core, rounding".ljust(24), *(c.rjust(12) for c in COLUMNS)]))
     with tempfile.TemporaryDirectory(prefix="dlbuild-target-") as work:
@@ -103,6 +108,7 @@ def recipe_text(models: dict[str, Path], cores: Sequence[str]) -> str:
             "source": str(folder / "model.onnx"),
             "samples": str(folder / "inputs.npz"),
             "shapes": shapes,
+            "fold_constant_channels": name in FOLDED,
         }
     targets = {}
     for name in (HOST, *cores):
@@ -145,7 +151,7 @@ def check(engine: Engine, one: Build, contents: dict[str, bytes]) -> Row:
         return Row(one.label, f"{one.label:<24} FAILED", (str(fault),))
     faults = list(found.faults)
     rounding = one.target.rpartition("-")[2]
-    if found.content != contents[f"{one.model}@{HOST}-{rounding}"]:
+    if found.content != contents[f"{FOLDED.get(one.model, one.model)}@{HOST}-{rounding}"]:
         faults.append("the outputs differ from those on this machine")
     if not found.is_repeatable:
         faults.append("two runs cost different numbers of instructions")
@@ -158,7 +164,8 @@ def check(engine: Engine, one: Build, contents: dict[str, bytes]) -> Row:
 def vendor_ratio(one: Build, cost: int) -> float | None:
     """Return the part of the vendor's instructions, None if those were not counted."""
     counts = COUNTS["vendor"].get(COUNTS["cores"].get(one.target.rpartition("-")[0]), {})
-    return cost / counts[one.model] if one.model in counts else None
+    whole = FOLDED.get(one.model, one.model)
+    return cost / counts[whole] if whole in counts else None
 
 
 def count_faults(one: Build, cost: int) -> list[str]:

@@ -55,9 +55,10 @@ def options_with(options: Options, key: str, node: Node) -> Options:
             return replace(options, layout=tuple(sorted(pairs)))
         case "profile":
             return replace(options, profile=_beside(node, word(node, said)))
-        case "hook":
-            return replace(options, hook=flag(node, said))
+        case "hook" | "fold_constant_channels":
+            truths: dict[str, Any] = {key: flag(node, said)}
+            return replace(options, **truths)
         case "max_recompute":
             return replace(options, max_recompute=number(node, said))
         case _:
-            return options  # only the default passes the key tables
+            raise AssertionError(f"the option {said} is in no key table")

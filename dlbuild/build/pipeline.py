@@ -15,6 +15,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.parse",
             makes=("graph", "weights"),
             model=("source", "shapes", "state"),
+            options=("fold_constant_channels",),
             folders=("rules/ops",),
             libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
         ),

@@ -71,8 +71,9 @@ _OF_BUILDS = (
     ),
     Key(
         "fold_constant_channels",
-        Flag(only=False),
-        "Drop channels whose weights are all zero; false by default.",
+        Flag(),
+        "true: fold channels that are constant whatever the input into biases; which these are then"
+        " is a part of the structure. false by default.",
     ),
     Key("hook", Flag(), "true: call <model>_hook between steps; false by default."),
 )

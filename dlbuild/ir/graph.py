@@ -91,6 +91,19 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What is left of a tensor whose other slices along an axis are constant whatever the input.
+
+    count: how many slices the model has. members: those that are computed, in order.
+    """
+
+    tensor: str
+    axis: int
+    count: int
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """A sequence or an optional that the model has as an input or output.
 
@@ -123,6 +136,7 @@ class Graph:
     notes: sentences for the user about what parse assumed or dropped.
     counts: tensors whose size only the run knows; their extents here are the greatest.
     groups: sequences and optionals of the interface, which are several tensors here.
+    kept: tensors of which slices were folded away, see `stages.fold_channels`.
     clusters: which cluster computes what, of a graph that was spread over several.
     states: inputs and outputs that are not the caller's, since they are carried between runs.
     """
@@ -139,6 +153,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     groups: tuple[Group, ...] = ()
     counts: tuple[Count, ...] = ()
+    kept: tuple[Kept, ...] = ()
     clusters: Clusters = ONE_CLUSTER
     states: tuple[State, ...] = ()
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from dlbuild.ir.weights import numpy_dtype
-from dlbuild.rulebook.address import address
 from dlbuild.rulebook.arithmetic import BINARY, COMPARE, FUNCTIONS, NUMPY, Array, convert
-from dlbuild.rulebook.index import Atom, Folded, Index, Loaded, Quotient, Remainder, Tabled
-from dlbuild.rulebook.instance import Access, Condition, Instance, Loop, Made, Nest, Operand
+from dlbuild.rulebook.instance import Instance, Loop, Made, Nest, Operand
+from dlbuild.rulebook.places import Places
 from dlbuild.rulebook.value import (
     COMPUTE_TYPE,
     Binary,
@@ -113,16 +111,9 @@ class _Points:
     ) -> None:
         self._nest = nest
         self._held = held
-        self._count = count
-        self._domain = frozenset(axes)
-        self._axes: dict[str, Array | int] = dict(axes)
+        self._at = Places(operands, nest, held, axes, count)
         self._locals: dict[str, Array] = {}
-        named = {operand.name: operand for operand in operands}
-        self._dtype = {name: operand.dtype for name, operand in named.items()}
-        self._address = {
-            name: address(access, named[access.operand]) for name, access in nest.access.items()
-        }
-        self._split: dict[Index, tuple[Array | int, tuple[tuple[Atom, int], ...]]] = {}
+        self._dtype = {operand.name: operand.dtype for operand in operands}
 
     def run(self) -> None:
         for step in self._nest.steps:
@@ -131,11 +122,10 @@ class _Points:
     def _step(self, step: Loop) -> None:
         for fold in step.folds:
             start = np.asarray(self._value(fold.start))
-            self._locals[fold.name] = np.broadcast_to(start, (self._count,))
-        skipping = [a for a in used_accesses(step) if self._skips(a)]
-        for point in self._reduce_points(step.over):
-            self._axes.update(zip(step.over, point, strict=True))
-            happens = self._happens(step, skipping)
+            self._locals[fold.name] = np.broadcast_to(start, (self._at.count,))
+        skipping = [a for a in used_accesses(step) if self._at.skips(a)]
+        for _ in self._at.turns(step.over):
+            happens = self._at.happens(step, skipping)
             if happens is not None and not happens.any():
                 continue
             for let in step.lets:
@@ -147,66 +137,6 @@ class _Points:
             for store in step.stores:
                 self._store(store.access, self._value(store.value), happens)
 
-    def _skips(self, access: str) -> bool:
-        found = self._nest.access.get(access)
-        return found is not None and bool(found.guards) and found.outside == "skip"
-
-    def _reduce_points(self, over: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
-        return product(*(range(self._nest.extent[a]) for a in over))
-
-    def _happens(self, step: Loop, skipping: list[str]) -> Array | None:
-        """Return at which points the iteration happens; None = at all."""
-        tests = [self._holds(condition) for condition in step.when]
-        tests += [self._exists(self._nest.access[a]) for a in skipping]
-        if not tests:
-            return None
-        happens = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*tests)), self._count)
-        return None if happens.all() else happens
-
-    def _holds(self, condition: Condition) -> Array:
-        left, right = self._index(condition.left), self._index(condition.right)
-        return np.asarray(COMPARE[condition.operator](np.asarray(left), np.asarray(right)))
-
-    def _exists(self, access: Access) -> Array:
-        tests: list[Array] = []
-        for guard in access.guards:
-            place = np.asarray(self._index(guard.index))
-            tests.append(np.asarray((place >= 0) & (place < guard.extent)))
-        return np.asarray(np.logical_and.reduce(np.broadcast_arrays(*tests)))
-
-    def _index(self, index: Index) -> Array | int:
-        """Return a map's value; what depends on the domain alone is computed once."""
-        split = self._split.get(index)
-        if split is None:
-            fixed: Array | int = index.constant
-            moving: list[tuple[Atom, int]] = []
-            for atom, factor in index.terms:
-                if set(Index.atom(atom).axes()) <= self._domain:
-                    fixed = fixed + self._atom(atom) * factor
-                else:
-                    moving.append((atom, factor))
-            split = self._split[index] = (fixed, tuple(moving))
-        total, rest = split
-        for atom, factor in rest:
-            total = total + self._atom(atom) * factor
-        return total
-
-    def _atom(self, atom: Atom) -> Array | int:
-        match atom:
-            case str():
-                return self._axes[atom]
-            case Quotient(of, by):
-                return self._index(of) // by
-            case Remainder(of, by):
-                return self._index(of) % by
-            case Folded(how, of, extent):
-                return _folded(how, np.asarray(self._index(of)), extent)
-            case Tabled(of, _, numbers):
-                return np.asarray(numbers, np.int64)[self._index(of)]
-            case Loaded(operand, at, _):
-                places = tuple(np.asarray(self._index(i)) for i in at)
-                return np.asarray(self._held[operand][places]).astype(np.int64)
-
     def _value(self, expr: Expr) -> Array:
         match expr:
             case Number(number, kind):
@@ -216,9 +146,9 @@ class _Points:
             case Local(name, _):
                 return self._locals[name]
             case Position(index, kind):
-                return np.asarray(self._index(index)).astype(NUMPY[kind])
+                return np.asarray(self._at.index(index)).astype(NUMPY[kind])
             case Offset(access, kind):
-                return np.asarray(self._index(self._address[access])).astype(NUMPY[kind])
+                return np.asarray(self._at.element(access)).astype(NUMPY[kind])
             case Lookup(access, at, kind):
                 return self._look_up(access, self._value(at)).astype(NUMPY[kind])
             case Cast(value, kind):
@@ -250,10 +180,10 @@ class _Points:
     def _read(self, name: str) -> Array:
         access = self._nest.access[name]
         content = self._held[access.operand].reshape(-1)
-        place = self._index(self._address[name])
+        place = self._at.element(name)
         if not access.guards:
             return np.asarray(content[place])
-        exists = self._exists(access)
+        exists = self._at.exists(access)
         inside = content[np.where(exists, place, 0)] if content.size else np.zeros(1, content.dtype)
         if access.outside is None or access.outside == "skip":
             return inside
@@ -273,22 +203,9 @@ class _Points:
         dtype = self._dtype[operand]
         content = self._held[operand].reshape(-1)
         converted = convert(value, COMPUTE_TYPE[dtype]).astype(content.dtype)
-        place = np.broadcast_to(self._index(self._address[name]), (self._count,))
-        spread = np.broadcast_to(converted, (self._count,))
+        place = np.broadcast_to(self._at.element(name), (self._at.count,))
+        spread = np.broadcast_to(converted, (self._at.count,))
         if happens is None:
             content[place] = spread
         else:
             content[place[happens]] = spread[happens]
-
-
-def _folded(how: str, place: Array, extent: int) -> Array:
-    """Bring a place into [0, extent); see `index.Folded`."""
-    match how:
-        case "wrap":
-            return np.where(place < 0, place + extent, place)
-        case "clamp":
-            return np.clip(place, 0, extent - 1)
-        case _:
-            period = max(2 * (extent - 1), 1)
-            turned = np.remainder(place, period)
-            return np.minimum(turned, period - turned) if extent > 1 else turned * 0

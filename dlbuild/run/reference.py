@@ -69,13 +69,22 @@ def reference(model: Model, samples: Sequence[Sample], wanted: Sequence[str]) ->
         notes += answer.notes
         if answer.runs is not None:
             members = member_values(model.graph.groups, answer.runs)
-            runs = [filled(model.graph, run) for run in members]
+            runs = [_left_of(model.graph, filled(model.graph, run)) for run in members]
             _require_shapes(model.graph, answer.source, runs)
             if answer.is_checked:
                 notes.append(_check(model, samples, runs))
             return _completed(model, answer.source, runs, samples, wanted, notes)
     nothing: tuple[Values, ...] = tuple({} for _ in samples)
     return _completed(model, "the steps of the rules (numpy)", nothing, samples, wanted, notes)
+
+
+def _left_of(graph: Graph, run: Values) -> dict[str, Array]:
+    """Return a run without the slices that were folded away."""
+    found = dict(run)
+    for kept in graph.kept:
+        if kept.tensor in found:
+            found[kept.tensor] = found[kept.tensor].take(kept.members, kept.axis)
+    return found
 
 
 def _require_shapes(graph: Graph, source: str, runs: Sequence[Values]) -> None:

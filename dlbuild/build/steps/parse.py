@@ -6,6 +6,7 @@ from pathlib import Path
 from dlbuild.build.job import Job
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec, weights
+from dlbuild.stages.fold_channels import fold_constant_channels
 from dlbuild.stages.parse import parse
 from dlbuild.stages.parse_file import inputs_of
 
@@ -15,6 +16,8 @@ def run(job: Job) -> Mapping[str, bytes]:
     settings = job.settings
     book = book_of(settings.folders)
     parsed = parse(settings.source, settings.shapes, book, settings.model, settings.state)
+    if settings.options.fold_constant_channels:
+        parsed = fold_constant_channels(parsed, book)
     return {"graph": codec.encode(parsed.graph), "weights": weights.encode(parsed.weights)}
 
 
