@@ -2,7 +2,8 @@
 
 The template computes the kernel's `result` for each point and hands it to an inline function, made
 here, that does the rest: rounding, limits, whatever was fused. So one template serves each
-rounding and each epilogue.
+rounding and each epilogue. Another one does it for four neighbours of the axis that the template
+counts itself, by vectors where there are such.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from dlbuild.emit.kernel import (
     signature_of,
     tables_of,
 )
+from dlbuild.emit.lanes import NoLanes, lane_lines
 from dlbuild.emit.lower import Lowered, Orders, lower
+from dlbuild.emit.nest import Printer
 from dlbuild.emit.opaque import Elements
 from dlbuild.emit.parameter import Parameter
 from dlbuild.ir.target import Registers
@@ -153,11 +156,12 @@ class _Handwritten:
             position[0] if position else "",
             tuple(names[n] for n in later),
         )
-        function = self._function(point, rest, [of[n] for n in later], by_value, names)
+        finish = _Finish(self, point, rest, tuple(of[n] for n in later), by_value, names)
         given: tuple[str, ...] = (ROW,) if ROW in nest.given else ()
         context = self._context(nest, point, given, names, by_value)
         template = self.environment.get_template(kernel.template)
         body = template.render(signature="", result_function="", **context)
+        function = finish.functions(body)
         words = set(re.findall(r"\w+", body))
         parameters = tuple(p for p in parameters if names[p.operand] in words)
         given = tuple(g for g in given if g in words)
@@ -187,6 +191,7 @@ class _Handwritten:
         assert kernel is not None
         return {
             "result": point,
+            "results": replace(point, name=f"{point.name}s"),
             "filled": filled,
             "name": self.name,
             "sizes": kernel.sizes,
@@ -206,34 +211,84 @@ class _Handwritten:
         self, rest: Lowered, by_value: frozenset[str], names: Mapping[str, str]
     ) -> tuple[str, ...]:
         """Return the operands that the steps behind the fold touch, in their order."""
-        body = "\n".join(self._body(rest, by_value, names))
+        body = "\n".join(self.body(rest, by_value, names))
         words = set(re.findall(r"\w+", body))
         return tuple(o.name for o in self.instance.operands if names[o.name] in words)
 
-    def _body(self, rest: Lowered, by_value: frozenset[str], names: Mapping[str, str]) -> list[str]:
-        operands = {o.name: o for o in self.instance.operands}
-        given = {axis: (0, rest.extent[axis] - 1) for axis in rest.domain}
-        straight = replace(rest, domain=(), given={**rest.given, **given})
-        printer = printer_of(straight, operands, self.orders, by_value, names, ())
+    def body(self, rest: Lowered, by_value: frozenset[str], names: Mapping[str, str]) -> list[str]:
+        """Return the lines that finish one point."""
+        straight, printer = self.printer(rest, by_value, names)
         lines = printer.lines(1)
         return [str(line) for line in (*tables_of(straight, set(), 1), *lines)]
 
-    def _function(
-        self,
-        point: _Point,
-        rest: Lowered,
-        parameters: list[Parameter],
-        by_value: frozenset[str],
-        names: Mapping[str, str],
-    ) -> str:
-        kernel = self.instance.handwritten
+    def printer(
+        self, rest: Lowered, by_value: frozenset[str], names: Mapping[str, str]
+    ) -> tuple[Lowered, Printer]:
+        """Return the steps of one point, whose axes are given, and what prints them."""
+        operands = {o.name: o for o in self.instance.operands}
+        given = {axis: (0, rest.extent[axis] - 1) for axis in rest.domain}
+        straight = replace(rest, domain=(), given={**rest.given, **given})
+        return straight, printer_of(straight, operands, self.orders, by_value, names, ())
+
+
+@dataclass(frozen=True)
+class _Finish:
+    """The inline functions that finish points once the fold of each is computed."""
+
+    of: _Handwritten
+    point: _Point
+    rest: Lowered
+    parameters: tuple[Parameter, ...]
+    by_value: frozenset[str]
+    names: Mapping[str, str]
+
+    def functions(self, body: str) -> str:
+        """Return those that a kernel's body calls."""
+        one, four = self.point.name, f"{self.point.name}s"
+        lines = self._lane_lines() if f"{four}(" in body else ""
+        found = []
+        if f"{one}(" in body or f"{one}(" in lines:
+            kernel = self.of.instance.handwritten
+            assert kernel is not None
+            ctype = COMPUTE[kernel.result.type]
+            made = self.of.body(self.rest, self.by_value, self.names)
+            found.append(self._function(one, ctype, "\n".join(made)))
+        if lines:
+            found.append(self._function(four, "i32x4", lines))
+        return "\n\n".join(found)
+
+    def _lane_lines(self) -> str:
+        kernel = self.of.instance.handwritten
+        assert kernel is not None
+        axis = kernel.keep[-1]
+        straight, printer = self.of.printer(self.rest, self.by_value, self.names)
+        operands = {o.name: o for o in self.of.instance.operands}
+        try:
+            return lane_lines(straight, operands, printer.values, axis)
+        except NoLanes:
+            acc = kernel.fold.folds[0].name
+            at = [axis, *(f"{axis} + {lane}" for lane in range(1, 4))]
+            position = self.point.position
+            return "\n".join(
+                self.point(1, f"lane_i32x4({acc}, {lane})", position, *self._kept(axis, code))
+                for lane, code in enumerate(at)
+            )
+
+    def _kept(self, axis: str, code: str) -> tuple[str, ...]:
+        return tuple(code if a == axis else a for a in self.point.axes)
+
+    def _function(self, name: str, ctype: str, body: str) -> str:
+        kernel = self.of.instance.handwritten
         assert kernel is not None
         (acc, *_) = [fold.name for fold in kernel.fold.folds]
-        items = [f"{COMPUTE[kernel.result.type]} {acc}"]
-        items += [f"int32_t {axis}" for axis in (point.position, *point.kept) if axis]
-        items += [declared(p, names[p.operand], p.operand in self.restrict) for p in parameters]
-        head = filled(f"static inline void {point.name}(", items, ")")
-        return "\n".join([head, "{", *self._body(rest, by_value, names), "}"])
+        items = [f"{ctype} {acc}"]
+        items += [f"int32_t {axis}" for axis in (self.point.position, *self.point.kept) if axis]
+        items += [
+            declared(p, self.names[p.operand], p.operand in self.of.restrict)
+            for p in self.parameters
+        ]
+        head = filled(f"static inline void {name}(", items, ")")
+        return f"{head}\n{{\n{body}\n}}"
 
 
 def _ring(access: Access) -> int:

@@ -16,7 +16,12 @@ MATH = re.compile(
     r"|trunc|erf|rint|fabs|pow|fmod|atan2|copysign)f?|isnan|isinf)\s*\(|\bINFINITY\b|\bNAN\b"
 )
 MEMORY = re.compile(r"\bmem(?:cpy|set)\(")
+VECTOR = re.compile(r"\b__ARM_FEATURE_MVE\b")
 BOOL = re.compile(r"\b(?:bool|true|false)\b")
+
+
+VECTORS = "arm_mve.h"
+"""Included only where the compiler has MVE."""
 
 
 def helper_names(environment: jinja2.Environment) -> tuple[str, ...]:
@@ -60,4 +65,6 @@ def includes_of(texts: Iterable[str]) -> tuple[str, ...]:
         found.append("stdbool.h")
     if MEMORY.search(whole):
         found.append("string.h")
+    if VECTOR.search(whole):
+        found.append(VECTORS)
     return tuple(sorted(found))

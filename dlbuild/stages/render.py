@@ -10,7 +10,7 @@ from dataclasses import replace
 from dlbuild.base.errors import UserError
 from dlbuild.emit.comments import block, wrapped
 from dlbuild.emit.ctypes import units
-from dlbuild.emit.helpers import helper_text, helpers_of
+from dlbuild.emit.helpers import VECTORS, helper_text, helpers_of
 from dlbuild.emit.literals import COLUMNS, chunks
 from dlbuild.emit.names import identifier
 from dlbuild.ir.graph import Graph
@@ -218,6 +218,7 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> s
         "includes": sorted(
             {"stdint.h"}.union(*(text.includes for text in texts), state_includes(model))
         ),
+        "vectors": VECTORS,
         "tables": model.tables.tables,
         "is_exact": any(
             _rounds(model.instances[step.kernel]) for step in schedule.steps if step.is_code

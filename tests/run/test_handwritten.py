@@ -94,6 +94,9 @@ DENSE = {
     "dense_deep": (1, 1030, 4),
 }
 ROUNDINGS: tuple[Rounding, ...] = ("exact", "fixed")
+CORES = {"dsp": frozenset({"dsp"}), "mve": frozenset({"dsp", "mve"})}
+NAMES = (*CONVS, *DENSE)
+EVERY = [(name, rounding, core) for name in NAMES for rounding in ROUNDINGS for core in CORES]
 
 
 @cache
@@ -184,17 +187,17 @@ def numbers(instance: Instance, seed: int) -> dict[str, Array]:
 
 
 @cache
-def instance_of(name: str, rounding: Rounding) -> Instance:
-    """Return the matched operator of a case, as a core with DSP instructions has it."""
+def instance_of(name: str, rounding: Rounding, core: str) -> Instance:
+    """Return the matched operator of a case, as a core with those instructions has it."""
     graph = conv_graph(CONVS[name]) if name in CONVS else dense_graph(DENSE[name])
-    instance = match(graph.ops[0], graph, book(), Wish(frozenset({"dsp"}), rounding))
+    instance = match(graph.ops[0], graph, book(), Wish(CORES[core], rounding))
     assert instance.handwritten is not None, name
     return instance
 
 
-def printed(name: str, rounding: Rounding) -> Printed:
+def printed(name: str, rounding: Rounding, core: str) -> Printed:
     """Return the function of a case, its instance, its numbers and its layouts."""
-    plain = instance_of(name, rounding)
+    plain = instance_of(name, rounding, core)
     orders = {o.name: o.order for o in plain.operands if o.order}
     assert not obstacle(plain, orders)
     instance = with_kernel(plain)
@@ -204,7 +207,7 @@ def printed(name: str, rounding: Rounding) -> Printed:
     arrays |= make(instance, arrays)
     text = render(
         instance,
-        f"{name}_{rounding}",
+        f"{name}_{rounding}_{core}",
         orders,
         restrict=frozenset(o.name for o in instance.operands),
         constants=constants - {o.name for o in instance.operands if o.role == "scratch"},
@@ -214,26 +217,29 @@ def printed(name: str, rounding: Rounding) -> Printed:
 
 
 def everything() -> list[Printed]:
-    """Return every case in each rounding."""
-    return [printed(name, rounding) for name in (*CONVS, *DENSE) for rounding in ROUNDINGS]
+    """Return every case in each rounding for each core."""
+    return [printed(*case) for case in EVERY]
 
 
 @pytest.fixture(scope="module")
-def results(call_in_c: Calls) -> Mapping[tuple[str, Rounding], dict[str, Array]]:
-    keys = [(name, rounding) for name in (*CONVS, *DENSE) for rounding in ROUNDINGS]
-    return dict(zip(keys, call_in_c(everything()), strict=True))
+def results(call_in_c: Calls) -> Mapping[tuple[str, Rounding, str], dict[str, Array]]:
+    return dict(zip(EVERY, call_in_c(everything()), strict=True))
 
 
+@pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("rounding", ROUNDINGS)
-@pytest.mark.parametrize("name", [*CONVS, *DENSE])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_hand_written_kernel_computes_what_the_nest_means(
-    results: Mapping[tuple[str, Rounding], dict[str, Array]], name: str, rounding: Rounding
+    results: Mapping[tuple[str, Rounding, str], dict[str, Array]],
+    name: str,
+    rounding: Rounding,
+    core: str,
 ) -> None:
-    _, instance, arrays, _ = printed(name, rounding)
+    _, instance, arrays, _ = printed(name, rounding, core)
 
     expected = interpret(without_kernel(instance), arrays)
 
-    np.testing.assert_array_equal(results[name, rounding]["y"], expected["y"])
+    np.testing.assert_array_equal(results[name, rounding, core]["y"], expected["y"])
     assert len(np.unique(expected["y"])) > 1
 
 
@@ -254,7 +260,7 @@ def test_no_hand_written_kernel_has_a_warning(
     helpers = helpers_of(ENVIRONMENT, [t.text for t in texts])
     code = "\n".join([HEADER, *(helper_text(ENVIRONMENT, h) for h in helpers)])
     code += "\n".join(t.text for t in texts)
-    used = [f"{name}_{rounding}" for name in (*CONVS, *DENSE) for rounding in ROUNDINGS]
+    used = ["_".join(case) for case in EVERY]
     pointers = "".join(f"    (void){name};\n" for name in used)
     code += f"\nvoid use(void);\nvoid use(void)\n{{\n{pointers}}}\n"
 
@@ -264,7 +270,7 @@ def test_no_hand_written_kernel_has_a_warning(
 def test_clang_format_leaves_hand_written_kernels_as_they_are(
     tmp_path: Path, source: Source
 ) -> None:
-    rows = [kernel for name in ROWS for kernel in rows_printed(name)[:1]]
+    rows = [kernel for name in ROWS for core in CORES for kernel in rows_printed(name, core)[:1]]
     code = source([text for text, *_ in (*everything(), *rows)])
     tool = Path(sys.executable).with_name("clang-format")
     (tmp_path / "kernels.c").write_text(code, encoding="ascii")
@@ -295,9 +301,9 @@ ROWS = (
 )
 
 
-def rows_printed(name: str) -> list[Printed]:
+def rows_printed(name: str, core: str) -> list[Printed]:
     """Return the function of each row of a convolution, given a ring of the rows that it reads."""
-    plain = instance_of(name, "fixed")
+    plain = instance_of(name, "fixed", core)
     assert plain.handwritten is not None
     orders = {o.name: o.order for o in plain.operands if o.order}
     instance = with_kernel(plain)
@@ -319,7 +325,7 @@ def rows_printed(name: str) -> list[Printed]:
             ring[:, :, 0 if is_given else source % kept] = arrays["x"][:, :, source]
         text = render(
             made.instance,
-            f"{name}_row{row}",
+            f"{name}_{core}_row{row}",
             orders,
             restrict=frozenset(o.name for o in instance.operands),
             constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
@@ -331,11 +337,11 @@ def rows_printed(name: str) -> list[Printed]:
 
 
 def test_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c: Calls) -> None:
-    kernels = [(name, kernel) for name in ROWS for kernel in rows_printed(name)]
+    kernels = [(name, kernel) for name in ROWS for c in CORES for kernel in rows_printed(name, c)]
     results = call_in_c([kernel for _, kernel in kernels])
 
     for (name, (_, _, arrays, _)), result in zip(kernels, results, strict=True):
         row = int(arrays["row"])
-        whole = printed(name, "fixed")
+        whole = printed(name, "fixed", "dsp")
         expected = interpret(without_kernel(whole[1]), whole[2])["y"]
         np.testing.assert_array_equal(result["y"][:, :, 0], expected[:, :, row], name)

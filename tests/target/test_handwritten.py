@@ -18,7 +18,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
 
 Made = Callable[..., tuple[Engine, dict[str, Build]]]
-CORES = {"m4f": "cortex-m4f", "m7": "cortex-m7", "m33": "cortex-m33"}
+CORES = {"m4f": "cortex-m4f", "m7": "cortex-m7", "m33": "cortex-m33", "m55": "cortex-m55"}
 
 COUNTS = {"fixed": 255_010, "exact": 289_395}
 """Instructions on a Cortex-M4F with gcc 12.2; a rise fails, a fall is to be recorded here."""

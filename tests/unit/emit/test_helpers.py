@@ -21,10 +21,13 @@ def test_what_is_not_called_is_not_emitted() -> None:
     assert helpers_of(ENVIRONMENT, ["y[i] = x[i];"]) == ()
 
 
-def test_each_file_defines_the_function_of_its_name() -> None:
+def test_each_file_defines_the_function_or_type_of_its_name() -> None:
     for name in helper_names(ENVIRONMENT):
         text = helper_text(ENVIRONMENT, name)
         assert text.startswith("/* ")
+        if "typedef" in text:
+            assert text.endswith(f"}} {name};\n#endif\n")
+            continue
         assert f" {name}(" in text.split("{")[0]
         assert text.count("static inline") == 1
 
@@ -55,3 +58,4 @@ def test_headers_are_those_that_the_text_needs() -> None:
     assert includes_of(["int32_t a = 0;"]) == ("stdint.h",)
     assert includes_of(["float a = expf(b);"]) == ("math.h", "stdint.h")
     assert includes_of(["a = -INFINITY; bool b = true;"]) == ("math.h", "stdbool.h", "stdint.h")
+    assert includes_of(["#if defined(__ARM_FEATURE_MVE)"]) == ("arm_mve.h", "stdint.h")
