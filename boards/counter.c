@@ -4,6 +4,10 @@
  *     dlb unit instructions                    at the start
  *     dlb count REGION INSTRUCTIONS [CORE]     at the mark that ends a region
  *     dlb wrote ADDRESS BYTES                  at the end, with the argument mem=1
+ *     dlb stranger ADDRESS CORE                at the end, with arguments room=
+ *
+ * room=FROM-TO-FIRST-LAST: the memory of a cluster, which cores FIRST to LAST alone may touch in a
+ * region. open=NAME: a function whose instructions may read it on any core.
  *
  * A mark is a call of board_mark (mark.c), whose own instructions do not count. Regions other than 0
  * count.
@@ -42,7 +46,7 @@ typedef struct {
         int max_vcpus;
     } system;
 } machine_info;
-enum { INLINE_ADD_U64 = 0, NO_REGISTERS = 0, WRITES = 2 };
+enum { INLINE_ADD_U64 = 0, NO_REGISTERS = 0, WRITES = 2, BOTH = 3 };
 
 typedef void (*translated)(plugin_id, struct qemu_plugin_tb *);
 typedef void (*executed)(unsigned core, void *user);
@@ -66,6 +70,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
 enum { CORES = 16, NIBBLES = 4, PAGE = 4096 };
 enum { SAID = 65536, LONG_NIBBLES = 9, WAIT_COST = 12 };
+enum { ROOMS = 16, OPEN = 64, STRANGERS = 32 };
 typedef enum { MARK = 1, SIGNAL, WAIT } mark_kind;
 
 typedef struct {
@@ -82,7 +87,23 @@ typedef struct page {
     unsigned char written[PAGE];
 } page;
 
+typedef struct {
+    uint64_t from, to;
+    unsigned first, last;
+} room;
+
+typedef struct {
+    uint64_t address;
+    unsigned core;
+} stranger;
+
 static core_state cores[CORES];
+static room rooms[ROOMS];
+static unsigned n_rooms;
+static const char *open_names[OPEN];
+static unsigned n_open;
+static stranger strangers[STRANGERS]; /* the first of all */
+static unsigned n_strangers;
 static uint64_t signalled[CORES][SAID]; /* the clock of a core at each progress */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t first_cell;
@@ -139,6 +160,25 @@ static void on_write(unsigned core, memory_info info, uint64_t address, void *us
         page_of(address)->written[address % PAGE] = 1;
     }
     (void)pthread_mutex_unlock(&lock);
+}
+
+/* user: whether the instruction may read the memory of any cluster. */
+static void on_access(unsigned core, memory_info info, uint64_t address, void *user)
+{
+    if (cores[0].region == 0 || (user != NULL && !qemu_plugin_mem_is_store(info))) {
+        return;
+    }
+    for (unsigned i = 0; i < n_rooms; ++i) {
+        if (address < rooms[i].from || address >= rooms[i].to ||
+            (core >= rooms[i].first && core <= rooms[i].last)) {
+            continue;
+        }
+        (void)pthread_mutex_lock(&lock);
+        if (n_strangers < STRANGERS) {
+            strangers[n_strangers++] = (stranger){address, core};
+        }
+        (void)pthread_mutex_unlock(&lock);
+    }
 }
 
 static void begin_region(unsigned core, uint32_t region)
@@ -223,6 +263,19 @@ static bool is_idle(const char *symbol)
     return false;
 }
 
+static bool is_open(const char *symbol)
+{
+    for (unsigned i = 0; symbol != NULL && i < n_open; ++i) {
+        /* A compiler may make a copy of a function for its callers: copy.constprop.0. */
+        const size_t length = strlen(open_names[i]);
+        if (strncmp(symbol, open_names[i], length) == 0 &&
+            (symbol[length] == '\0' || symbol[length] == '.')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_translation(plugin_id id, struct qemu_plugin_tb *block)
 {
     (void)id;
@@ -242,6 +295,10 @@ static void on_translation(plugin_id id, struct qemu_plugin_tb *block)
             qemu_plugin_register_vcpu_insn_exec_inline(one, INLINE_ADD_U64, &cores[0].count, 1);
         } else {
             qemu_plugin_register_vcpu_insn_exec_cb(one, on_execution, NO_REGISTERS, NULL);
+        }
+        if (n_rooms > 0) {
+            qemu_plugin_register_vcpu_mem_cb(one, on_access, NO_REGISTERS, BOTH,
+                                             is_open(symbol) ? (void *)1 : NULL);
         }
         if (sees_memory) {
             qemu_plugin_register_vcpu_mem_cb(one, on_write, NO_REGISTERS, WRITES, NULL);
@@ -275,7 +332,25 @@ static void on_end(plugin_id id, void *user)
         }
     }
     put_range(from, to);
+    for (unsigned i = 0; i < n_strangers; ++i) {
+        printf("dlb stranger 0x%08" PRIx64 " %u\n", strangers[i].address, strangers[i].core);
+    }
     fflush(stdout);
+}
+
+/* Take room=FROM-TO-FIRST-LAST or open=NAME; false if it is neither. */
+static bool is_watch(char *word)
+{
+    if (strncmp(word, "open=", 5) == 0 && n_open < OPEN) {
+        open_names[n_open] = strdup(word + 5);
+        return open_names[n_open++] != NULL;
+    }
+    if (strncmp(word, "room=", 5) != 0 || n_rooms == ROOMS) {
+        return false;
+    }
+    room *const found = &rooms[n_rooms++];
+    return sscanf(word + 5, "%" SCNx64 "-%" SCNx64 "-%u-%u", &found->from, &found->to,
+                  &found->first, &found->last) == 4;
 }
 
 __attribute__((visibility("default"))) int qemu_plugin_install(plugin_id id,
@@ -285,7 +360,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(plugin_id id,
     for (int i = 0; i < argc; ++i) {
         if (strcmp(argv[i], "mem=1") == 0) {
             sees_memory = true;
-        } else {
+        } else if (!is_watch(argv[i])) {
             fprintf(stderr, "counter: there is no argument %s\n", argv[i]);
             return -1;
         }

@@ -102,7 +102,8 @@ def _run_all(engine: Engine, pipeline: Pipeline, how: How) -> None:
 
 def _remove_unmade(engine: Engine, pipeline: Pipeline, one: Build) -> None:
     """Remove what an earlier build wrote and this one does not: it is of other inputs."""
-    made = {name for stage in pipeline.stages for name in stage.makes} | {"depfile"}
+    stages = pipeline.on(engine.keys.recipe.targets[one.target]).stages
+    made = {name for stage in stages for name in stage.makes} | {"depfile"}
     kept = {
         path_of(engine.out, one, name).relative_to(engine.out).as_posix()
         for name in FILES
@@ -121,9 +122,8 @@ def _write_depfile(engine: Engine, pipeline: Pipeline, one: Build) -> None:
         UserError: a file name that Make and Ninja would read differently.
     """
     recipe = engine.keys.recipe
-    inputs = [
-        path for stage in pipeline.stages for path in engine.source_files(stage, one).values()
-    ]
+    stages = pipeline.on(recipe.targets[one.target]).stages
+    inputs = [path for stage in stages for path in engine.source_files(stage, one).values()]
     inputs += [path for path in recipe.files if not path.is_relative_to(builtin_folder())]
     inputs += [path for pack in recipe.packs for path in files_under(pack)]
     name = path_of(engine.out, one, "depfile").relative_to(engine.out).as_posix()
@@ -163,7 +163,8 @@ def _tasks(engine: Engine, recipe: Recipe, pipeline: Pipeline) -> list[Task]:
     """Return the tasks in the order in which one thread should run them."""
     tasks = []
     for one in recipe.builds:
-        tasks += [_stage_task(engine, pipeline, stage, one) for stage in pipeline.stages]
+        own = pipeline.on(recipe.targets[one.target])
+        tasks += [_stage_task(engine, own, stage, one) for stage in own.stages]
     for name in dict.fromkeys(one.target for one in recipe.builds):
         together = [one for one in recipe.builds if one.target == name]
         for gate in pipeline.gates:

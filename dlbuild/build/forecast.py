@@ -29,7 +29,7 @@ class Forecast:
 def forecast(engine: Engine, pipeline: Pipeline, build: Build) -> Iterator[Forecast]:
     """Yield what would happen to each stage of one build, running none."""
     unsure: dict[str, str] = {}
-    for stage in pipeline.stages:
+    for stage in pipeline.on(engine.keys.recipe.targets[build.target]).stages:
         last = last_time(engine, stage, build)
         waits = tuple(dict.fromkeys(unsure[name] for name in stage.reads if name in unsure))
         if waits:

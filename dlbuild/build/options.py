@@ -37,7 +37,7 @@ def _beside(node: Node, path: str) -> str:
 
 _WORDS = (
     *("optimize", "requantize", "input", "output", "arena", "share", "weights"),
-    "schedule",
+    *("schedule", "parallel"),
 )
 """Options whose value is one word; the key tables have checked which."""
 

@@ -3,6 +3,11 @@
 from dlbuild.build.stage import Gate, Pipeline, Stage
 
 _STEPS = "dlbuild.build.steps"
+_PARSERS = ("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml")
+_PLAN_OPTIONS = (
+    *("optimize", "requantize", "layout", "input", "output"),
+    *("arena", "hook", "max_recompute", "schedule", "parallel"),
+)
 _C_OPTIONS = (
     *("optimize", "requantize", "layout", "input", "output"),
     *("arena", "share", "weights", "hook"),
@@ -17,7 +22,41 @@ PIPELINE = Pipeline(
             model=("source", "shapes", "state"),
             options=("fold_constant_channels",),
             folders=("rules/ops",),
-            libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
+            libraries=_PARSERS,
+            of="one",
+        ),
+        Stage(
+            "parse",
+            f"{_STEPS}.parse_model",
+            makes=("model_graph", "model_weights"),
+            model=("source", "shapes", "state"),
+            options=("fold_constant_channels",),
+            folders=("rules/ops",),
+            libraries=_PARSERS,
+            of="clusters",
+        ),
+        Stage(
+            "spread",
+            f"{_STEPS}.spread",
+            reads=("model_graph",),
+            makes=("graph",),
+            target=(
+                *("name", "features", "cycles", "registers", "memories", "stack_bytes"),
+                *("resources", "clusters", "parameters", "toolchain", "runner"),
+            ),
+            options=_PLAN_OPTIONS,
+            folders=("rules/ops", "templates"),
+            measurements=True,
+            libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
+            of="clusters",
+        ),
+        Stage(
+            "spread weights",
+            f"{_STEPS}.spread_weights",
+            reads=("graph", "model_weights"),
+            makes=("weights", "clustered"),
+            libraries=_PARSERS,
+            of="clusters",
         ),
         Stage(
             "profile",
@@ -45,7 +84,10 @@ PIPELINE = Pipeline(
             f"{_STEPS}.tile",
             reads=("graph", "profile", "costs"),
             makes=("tiles",),
-            target=("name", "features", "memories", "dma", "stack_bytes", "resources"),
+            target=(
+                *("name", "features", "memories", "dma", "stack_bytes"),
+                *("resources", "clusters"),
+            ),
             options=(
                 *("optimize", "requantize", "max_recompute"),
                 *("input", "output", "arena", "hook", "schedule"),
@@ -58,7 +100,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.schedule",
             reads=("graph", "profile", "costs", "tiles"),
             makes=("schedule",),
-            target=("name", "memories", "stack_bytes", "resources"),
+            target=("name", "memories", "stack_bytes", "resources", "clusters"),
             options=("optimize", "input", "output", "schedule", "arena"),
             libraries=("numpy",),
         ),
@@ -71,7 +113,7 @@ PIPELINE = Pipeline(
                 *("port_header", "port_source", "cores_source"),
                 "table_plan",
             ),
-            target=("name", "features", "memories", "registers", "resources"),
+            target=("name", "features", "memories", "registers", "resources", "clusters"),
             options=(*_C_OPTIONS, "max_recompute"),
             folders=("rules/ops", "templates"),
             libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
@@ -156,7 +198,7 @@ def with_verify(*, layers: bool) -> Pipeline:
         model=("source", "samples", "tolerance"),
         target=(
             *("name", "features", "memories", "registers", "toolchain", "board", "runner"),
-            "resources",
+            *("resources", "clusters"),
         ),
         options=_C_OPTIONS,
         folders=("rules/ops", "templates", "boards"),

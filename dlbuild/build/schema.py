@@ -36,6 +36,12 @@ SCHEDULE = Key(
     "How kernels are dealt to cores: whole ones in turn, by the critical path, or parts of each; "
     "auto by default: what is predicted to end first.",
 )
+PARALLEL = Key(
+    "parallel",
+    Choice(("auto", "data", "model", "pipeline")),
+    "What clusters divide: the batch, the output channels of each layer, or the layers; auto by "
+    "default: what is predicted to take least time for each input, and fits.",
+)
 PROFILE = Key("profile", _FILE, "A committed file of measurements; see docs/profile.md.")
 
 _BUFFER = ("caller", "arena")
@@ -88,6 +94,7 @@ BUILD = Record(
         ),
         *_OF_BUILDS,
         SCHEDULE,
+        PARALLEL,
         PROFILE,
     )
 )
@@ -109,6 +116,7 @@ MODEL = Record(
             "How far outputs may be from the reference.",
         ),
         Key("state", MapOf(Text(), "output"), "{output: input} carried between runs in the arena."),
+        PARALLEL,
         *_OF_BUILDS,
     )
 )
@@ -138,6 +146,33 @@ MEMORY = Record(
     short=Quantity(SIZE),
 )
 
+_MEMORY_NAME = ("[A-Za-z][A-Za-z0-9_]*", "letters, digits and _")
+
+RESOURCES = Record(
+    (
+        Key("cores", Whole(1), "Number of cores."),
+        Key("threads", Whole(1), "Number of threads."),
+        Key("pes", Whole(1), "Number of processing elements that run in step."),
+    )
+)
+
+CLUSTER = Record(
+    (
+        Key(
+            "name",
+            Text("[a-z][a-z0-9_]*", "small letters, digits and _"),
+            "What C calls it.",
+            required=True,
+        ),
+        Key("resources", RESOURCES, "What computes in it; {cores: 1} by default."),
+        Key(
+            "memories",
+            MapOf(MEMORY, "memory", *_MEMORY_NAME),
+            "Budgets of its own, nearest to its cores first.",
+        ),
+    )
+)
+
 TOOLCHAIN = Record(
     (
         Key("cc", Text(), "The C compiler."),
@@ -161,7 +196,7 @@ TARGET = Record(
         Key("summary", Text(), "What it is, in a line."),
         Key(
             "memories",
-            MapOf(MEMORY, "memory", "[A-Za-z][A-Za-z0-9_]*", "letters, digits and _"),
+            MapOf(MEMORY, "memory", *_MEMORY_NAME),
             "Budgets, nearest to the core first.",
         ),
         Key("stack", Quantity(SIZE), "Budget of the stack, counted in its memory."),
@@ -182,22 +217,16 @@ TARGET = Record(
             ),
             "The copy engine; absent = the core copies.",
         ),
-        Key(
-            "resources",
-            Record(
-                (
-                    Key("cores", Whole(1), "Number of cores."),
-                    Key("threads", Whole(1), "Number of threads."),
-                    Key("pes", Whole(1), "Number of processing elements that run in step."),
-                )
-            ),
-            "What computes, one of the three; {cores: 1} by default.",
-        ),
+        Key("resources", RESOURCES, "What computes, one of the three; {cores: 1} by default."),
         Key(
             "clusters",
-            ListOf(MapOf(Text(), "cluster")),
-            "Groups of cores with memories of their own.",
-            later=True,
+            ListOf(CLUSTER),
+            "Groups of cores with memories of their own, in place of resources.",
+        ),
+        Key(
+            "parameters",
+            Choice(("shared", "replicated")),
+            "Whether clusters read one table of weights, or each its own; shared by default.",
         ),
         Key("features", ListOf(Text()), "fpu, dsp, mve, avx2 and so on: variants ask for them."),
         Key(
@@ -228,6 +257,7 @@ TARGET = Record(
         OPTIMIZE,
         REQUANTIZE,
         SCHEDULE,
+        PARALLEL,
         PROFILE,
     )
 )
@@ -251,7 +281,10 @@ PROJECT = Record(
 INCLUDED = Record(tuple(replace(key, required=False) for key in PROJECT.keys))
 """A file that dlbuild.yaml includes: the same keys, `version` may be left out."""
 
-OPTION_KEYS = (*(key.name for key in _OF_BUILDS), SCHEDULE.name, PROFILE.name)
+OPTION_KEYS = (
+    *(key.name for key in _OF_BUILDS),
+    *(SCHEDULE.name, PARALLEL.name, PROFILE.name),
+)
 """The keys that are options of a build, at whatever level they stand."""
 
 

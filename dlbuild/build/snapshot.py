@@ -78,8 +78,9 @@ def _folders(recipe: Recipe) -> list[Path]:
 
 
 def _model_files(engine: Engine, pipeline: Pipeline) -> Iterator[Path]:
-    for one in engine.keys.recipe.builds:
-        for stage in pipeline.stages:
+    recipe = engine.keys.recipe
+    for one in recipe.builds:
+        for stage in pipeline.on(recipe.targets[one.target]).stages:
             yield from engine.source_files(stage, one).values()
         # Without the file there is no snapshot, so that it is seen when it appears.
         if (measured := measurements_of(one)) is not None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from dlbuild.ir.target import Target
+
 Folder = Literal["rules/ops", "templates", "boards"]
 
 
@@ -16,6 +18,7 @@ class Stage:
     model, target, options: fields of the recipe that it may see.
     folders: kinds of files that it reads from packs and the built-in folder.
     measurements: whether it sees the build's file of measurements.
+    of: which targets it is for: `all`, those with `clusters`, or those with `one` cluster.
     libraries: distributions whose versions can change its result.
     programs: fields of the target's toolchain that it runs.
     """
@@ -30,6 +33,7 @@ class Stage:
     options: tuple[str, ...] = ()
     folders: tuple[Folder, ...] = ()
     measurements: bool = False
+    of: Literal["all", "clusters", "one"] = "all"
     libraries: tuple[str, ...] = ()
     programs: tuple[Literal["cc", "ar", "size"], ...] = ()
 
@@ -60,6 +64,12 @@ class Pipeline:
         """The stage that makes each file."""
         return {file: stage.name for stage in self.stages for file in stage.makes}
 
+    def on(self, target: Target) -> "Pipeline":
+        """Return the part that a target needs."""
+        kind = "clusters" if target.clusters else "one"
+        stages = tuple(stage for stage in self.stages if stage.of in ("all", kind))
+        return Pipeline(stages, self.gates)
+
     @property
     def of_sources(self) -> "Pipeline":
         """The part that runs no program: C is made, nothing is compiled or measured."""
@@ -74,6 +84,7 @@ class Pipeline:
 
 
 FILES = {
+    "model_graph": "plan/0-model.json",
     "graph": "plan/1-graph.json",
     "profile": "plan/2-profile.json",
     "costs": "plan/2-costs.json",
@@ -92,6 +103,7 @@ FILES = {
     "weights_object": "{model}_weights.o",
     "archive": "lib{model}.a",
     "annotated": "{model}.profile.onnx",
+    "clustered": "{model}.clusters.onnx",
     "depfile": "{model}.d",
     "make": "{model}.mk",
     "cmake": "{model}.cmake",

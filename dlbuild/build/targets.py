@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.base.spelling import suggestion
@@ -19,7 +20,7 @@ from dlbuild.base.yamlsrc import (
     word,
 )
 from dlbuild.build.schema import OPTION_KEYS, TARGET
-from dlbuild.ir.target import Board, Dma, Memory, Registers, Target, Toolchain
+from dlbuild.ir.target import Board, Cluster, Dma, Memory, Registers, Target, Toolchain
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,53 @@ def _with_devices(target: Target, key: str, node: Node) -> Target:
     if key == "dma":
         return replace(target, dma=_dma(table(node, key), target.dma or Dma()))
     if key == "resources":
+        if target.clusters:
+            raise node.error(
+                "a target has 'resources' or 'clusters'", fix="give each cluster its resources"
+            )
         return replace(target, resources=_resources(table(node, key), node))
+    if key == "clusters":
+        return _with_clusters(target, node)
+    if key == "parameters":
+        return replace(target, parameters=_parameters(word(node, key)))
     return target
+
+
+def _parameters(said: str) -> Literal["shared", "replicated"]:
+    return "replicated" if said == "replicated" else "shared"
+
+
+def _with_clusters(target: Target, node: Node) -> Target:
+    """Lay clusters over a target; its resources are then those of all of them."""
+    if target.resources != Target("").resources:
+        raise node.error(
+            "a target has 'resources' or 'clusters'", fix="give each cluster its resources"
+        )
+    found: dict[str, Cluster] = {}
+    kinds: dict[str, None] = {}
+    for item in items(node, "'clusters'"):
+        entries = table(item, "a cluster")
+        name = word(entries["name"], "'name'")
+        if name in found:
+            raise entries["name"].error(f"two clusters are called '{name}'", fix="rename one")
+        resources = entries.get("resources")
+        kind, count = ("cores", 1)
+        if resources is not None:
+            kind, count = _resources(table(resources, "'resources'"), resources)
+        kinds[kind] = None
+        memories = entries.get("memories")
+        found[name] = Cluster(name, count, _memories(memories, ()) if memories else ())
+    total = sum(cluster.count for cluster in found.values())
+    if len(found) == 1 or len(kinds) > 1 or "pes" in kinds:
+        raise node.error(
+            "clusters are several, all of cores or all of threads",
+            fix="set resources in place of one cluster, or of clusters of pes",
+        )
+    if total > MOST_CORES:
+        raise node.error(f"there are at most {MOST_CORES} cores in all", fix="use fewer")
+    if not found:
+        return target
+    return replace(target, clusters=tuple(found.values()), resources=(next(iter(kinds)), total))
 
 
 def _alignment(node: Node) -> int:

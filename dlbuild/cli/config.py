@@ -9,7 +9,7 @@ import yaml
 from dlbuild.build.recipe import Model, Recipe
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import whole_recipe
-from dlbuild.ir.target import Board, Dma, Memory, Options, Target
+from dlbuild.ir.target import Board, Cluster, Dma, Memory, Options, Target
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
@@ -78,7 +78,9 @@ def _target(target: Target) -> Plain:
         "stack": _size(target.stack_bytes),
         "features": list(target.features),
         "cycles": {dtype: f"{cost:g} /MAC" for dtype, cost in target.cycles.items()},
-        "resources": dict([target.resources]),
+        "resources": {} if target.clusters else dict([target.resources]),
+        "clusters": [_cluster(cluster, target.resources[0]) for cluster in target.clusters],
+        "parameters": target.parameters if target.clusters else None,
         "registers": asdict(target.registers),
         "toolchain": {
             "cc": target.toolchain.cc,
@@ -91,6 +93,15 @@ def _target(target: Target) -> Plain:
         "runner": target.runner,
     }
     return {key: value for key, value in content.items() if value}
+
+
+def _cluster(cluster: Cluster, kind: str) -> Plain:
+    memories: dict[str, Plain] = {memory.name: _memory(memory) for memory in cluster.memories}
+    return {
+        "name": cluster.name,
+        "resources": {kind: cluster.count},
+        **({"memories": memories} if memories else {}),
+    }
 
 
 def _board(board: Board | None) -> Plain:

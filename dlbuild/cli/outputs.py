@@ -29,12 +29,13 @@ def run(given: argparse.Namespace) -> int:
     """Print them."""
     recipe = selected(whole_recipe(given), asked_targets(given))
     out = Path(given.out)
-    maker = PIPELINE.of_sources.maker if given.sources else PIPELINE.maker
+    pipeline = PIPELINE.of_sources if given.sources else PIPELINE
+    makers = {name: pipeline.on(target).maker for name, target in recipe.targets.items()}
     files = {
         build: {
             name: path_of(out, build, name).as_posix()
             for name in FILES
-            if name == "depfile" or name in maker
+            if name == "depfile" or name in makers[build.target]
             if _is_written(name, build, recipe.targets[build.target])
         }
         for build in recipe.builds

@@ -66,6 +66,28 @@ class Clusters:
         """The cluster of each operator."""
         return {op: group.cluster for group in self.groups for op in group.ops}
 
+    @property
+    def is_several(self) -> bool:
+        """Whether there are clusters."""
+        return bool(self.groups)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether a cluster may begin the next input while a later one is still at the last."""
+        return self.is_several and self.parallel == "pipeline"
+
+    def are_apart(self, one: str, other: str) -> bool:
+        """Say whether two operators must not become one kernel: one of them communicates, or each
+        is in another cluster.
+        """
+        if not self.groups:
+            return False
+        return (
+            one in self.communication
+            or other in self.communication
+            or self.cluster_of[one] != self.cluster_of[other]
+        )
+
     @cached_property
     def communication(self) -> Mapping[str, Communication]:
         """Each communication node by its operator."""

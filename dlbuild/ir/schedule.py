@@ -29,10 +29,14 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Before a step: until another core has done its step `step`, and so all before that."""
+    """Before a step: until another core has done its step `step`, and so all before that.
+
+    lag: in which run, if several follow each other in a stream: 0 = the same, 1 = the one before.
+    """
 
     core: int
     step: int
+    lag: int = 0
 
 
 @dataclass(frozen=True, slots=True)

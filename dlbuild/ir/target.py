@@ -121,6 +121,7 @@ class Options:
     arena: Literal["static", "caller"] = "static"
     share: str = ""
     schedule: Literal["auto", "round_robin", "list", "split"] = "auto"
+    parallel: Literal["auto", "data", "model", "pipeline"] = "auto"
     weights: Literal["auto", "braces", "string", "incbin"] = "auto"
     fold_constant_channels: bool = False
     hook: bool = False

@@ -228,7 +228,9 @@ Place = Symbol | Range
 def written_places(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
     """Say where the bytes lie that a run wrote."""
     # The arena is the model's, or the program's for the model; so are the outputs.
-    arenas = [one for one in names if one.name in {"arena", "dlb_arena"}]
+    arenas = [
+        one for one in names if one.name in {"arena", "dlb_arena"} or one.name.startswith("arena_")
+    ]
     outputs = [one for one in names if one.name.startswith("dlb_") and one not in arenas]
     at = {one.name: one.address for one in names}
     stack = Range(at[_STACK[0]], at[_STACK[1]] - at[_STACK[0]])

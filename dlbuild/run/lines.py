@@ -50,7 +50,8 @@ class Said:
     """What a program said.
 
     content: the bytes that it gave back. unit: of the counts. counts: in the order of their marks.
-    stacks: bytes of stack that each run overwrote. written: what runs wrote. other: lines that are
+    stacks: bytes of stack that each run overwrote. written: what runs wrote. strangers: addresses
+    in the memory of a cluster and the cores that touched them from outside. other: lines that are
     not dlbuild's.
     """
 
@@ -59,6 +60,7 @@ class Said:
     counts: list[Count] = field(default_factory=list)
     stacks: list[int] = field(default_factory=list)
     written: list[Range] = field(default_factory=list)
+    strangers: list[tuple[int, int]] = field(default_factory=list)
     other: list[str] = field(default_factory=list)
     fault: str = ""
     is_done: bool = False
@@ -195,6 +197,8 @@ def _note(word: str, numbers: Sequence[int], said: Said) -> bool:
             said.stacks.append(size_bytes)
         case "wrote", [address, size_bytes]:
             said.written.append(Range(address, size_bytes))
+        case "stranger", [address, core]:
+            said.strangers.append((address, core))
         case "done", [status]:
             said.is_done = status == 0
             said.fault = said.fault or (f"it ended with {status}" if status else "")

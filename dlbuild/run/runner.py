@@ -24,7 +24,7 @@ from dlbuild.ir.weights import Array, dtype_name, loaded, stored
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.run.dead import dead_after
 from dlbuild.run.runner_program import Runnable
-from dlbuild.stages.arena import CALLER, Places, arena
+from dlbuild.stages.arena import CALLER, Places, arenas
 from dlbuild.stages.declaration import fetching, parameters
 from dlbuild.stages.functions import functions
 from dlbuild.stages.interface import Port
@@ -129,6 +129,7 @@ def model_program(
         "user": user if kills_dead else "NULL",
         "dead": list(dead_after(built.schedule)) if kills_dead else [],
         "is_streamed": built.options.input == "streamed",
+        "is_pipeline": built.graph.clusters.is_stream,
         "fetch": fetching(built.model, built.tiles.strips),
         "is_poisoned": not is_linked,
         "is_honest": is_honest and bool(built.tiles.tilings),
@@ -282,11 +283,12 @@ class _Reader:
 
 
 def _render(built: Built, template: str, context: Mapping[str, object], suffix: str = "c") -> str:
-    has_arena = bool(arena(built.graph, built.schedule).members)
+    rooms = [room.name for room in arenas(built.graph, built.schedule) if room.members]
     common = {
         "name": built.name,
         "source": f"{built.name}.{suffix}",
-        "arena": built.options.arena if has_arena else "",
+        "arena": built.options.arena if rooms else "",
+        "arenas": rooms,
         "hook": built.options.hook,
         "has_near": bool(built.tiles.tilings),
         "cores": built.target.resources[1],

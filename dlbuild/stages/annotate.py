@@ -44,6 +44,27 @@ def annotate(
     return content
 
 
+def clusters_file(graph: Graph, weights: Mapping[str, Array]) -> bytes:
+    """Return a graph that is spread over clusters as a model that any runtime can run.
+
+    Each node says in its metadata which cluster computes it; one that communicates says how, and
+    from which clusters.
+    """
+    clusters = graph.clusters
+    model = to_onnx(graph, weights)
+    model.metadata_props.add(key="parallel", value=clusters.parallel)
+    model.metadata_props.add(key="clusters", value=" ".join(g.cluster for g in clusters.groups))
+    for node, op in zip(model.graph.node, graph.ops, strict=True):
+        node.metadata_props.add(key="cluster", value=clusters.cluster_of[op.name])
+        found = clusters.communication.get(op.name)
+        if found is not None:
+            sources = " ".join(source or "caller" for source in found.sources)
+            node.metadata_props.add(key="communication", value=found.kind)
+            node.metadata_props.add(key="from", value=sources)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
 def totals_of(profile: Profile, costs: Costs) -> tuple[tuple[str, str], ...]:
     """Return what is written beside the model: what its nodes add up to."""
     return (

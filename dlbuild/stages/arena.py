@@ -38,6 +38,7 @@ class Arena:
     """The arena's C type. size_bytes: `sizeof` the union, the plan's height rounded up.
 
     counters: lines of a further member, the counters of rows that outlive a call.
+    name: what C calls it.
     """
 
     use: MemoryUse
@@ -45,6 +46,7 @@ class Arena:
     size_bytes: int
     align_bytes: int
     counters: tuple[str, ...] = ()
+    name: str = "arena"
 
     @property
     def natural_align_bytes(self) -> int:
@@ -65,13 +67,29 @@ class Region:
         return self.base == other.base and self.first < other.last and other.first < self.last
 
 
+def name_of(memory: str) -> str:
+    """Return what C calls the arena in a memory; each cluster has one of its own."""
+    cluster, dot, _ = memory.partition(".")
+    return f"arena_{cluster}" if dot else "arena"
+
+
+def arenas(graph: Graph, schedule: Schedule) -> tuple[Arena, ...]:
+    """Return the arena of each cluster; without clusters the one that there is."""
+    if not graph.clusters.is_several:
+        return (arena(graph, schedule),)
+    return tuple(_arena(graph, schedule, use, "") for use in schedule.memories)
+
+
 def arena(graph: Graph, schedule: Schedule, counters: str = "") -> Arena:
     """Return the arena of a schedule; it has no members if no tensor lies in it.
 
     counters: the buffer that is no array but a structure of its own.
     """
-    use = schedule.memories[0]
-    resident = [b for b in schedule.buffers if b.memory != CALLER]
+    return _arena(graph, schedule, schedule.memories[0], counters)
+
+
+def _arena(graph: Graph, schedule: Schedule, use: MemoryUse, counters: str) -> Arena:
+    resident = [b for b in schedule.buffers if b.memory == use.memory]
     ctypes = {storage(dtype_of(graph, b)) for b in resident if b.tensor != counters}
     natural = max((_SIZE[storage(dtype_of(graph, b))] for b in resident), default=1)
     size_bytes = -(-use.height_bytes // natural) * natural
@@ -81,7 +99,7 @@ def arena(graph: Graph, schedule: Schedule, counters: str = "") -> Arena:
         if ctype in ctypes
     )
     align_bytes = max([natural, *(b.align_bytes for b in resident)])
-    return Arena(use, members, size_bytes, align_bytes)
+    return Arena(use, members, size_bytes, align_bytes, name=name_of(use.memory))
 
 
 def dtype_of(graph: Graph, buffer: Buffer) -> str:
@@ -123,7 +141,8 @@ class Places:
         self._graph = graph
         self._schedule = schedule
         self._face = face
-        self._arena = "arena->" if options.arena == "caller" else "arena."
+        self._nearest = schedule.memories[0].memory
+        self._arena = f"{name_of(self._nearest)}{'->' if options.arena == 'caller' else '.'}"
 
     def element(self, tensor: str) -> str:
         """Return the expression of a tensor's first element."""
@@ -153,7 +172,8 @@ class Places:
     def _array(self, buffer: Buffer) -> str:
         if buffer.memory == CALLER:
             return self._owner(buffer)
-        return f"{self._arena}{MEMBER[self._ctype(buffer)]}"
+        arena = self._arena if buffer.memory == self._nearest else f"{name_of(buffer.memory)}."
+        return f"{arena}{MEMBER[self._ctype(buffer)]}"
 
     def pointer(self, tensor: str) -> str:
         """Return the expression of a pointer to a tensor's first element."""

@@ -13,6 +13,7 @@ from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.schedule import Buffer, Schedule, Step
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.stages.audit_clusters import cluster_faults, known_memories
 from dlbuild.stages.audit_near import near_faults
 from dlbuild.stages.audit_rows import replay_rows
 from dlbuild.stages.audit_scratch import needed_scratch, scratch_faults
@@ -195,7 +196,7 @@ def _interface(plan: _Plan) -> Iterator[str]:
 
 def _memories(plan: _Plan) -> Iterator[str]:
     """Heights are what the buffers say, bounds are below them, budgets hold."""
-    known = {memory.name: memory for memory in plan.target.memories}
+    known = known_memories(plan.target)
     uses = {use.memory: use for use in plan.schedule.memories}
     for buffer in plan.schedule.buffers:
         if buffer.memory not in ("caller", *uses):
@@ -203,9 +204,11 @@ def _memories(plan: _Plan) -> Iterator[str]:
         memory = known.get(buffer.memory)
         if memory and not buffer.alias_of and buffer.offset_bytes % memory.align_bytes:
             yield f"{buffer.tensor} lies at {buffer.offset_bytes}, not aligned for {memory.name}"
-    for use in plan.schedule.memories[:1]:
+    for use in plan.schedule.memories[: max(len(plan.target.clusters), 1)]:
         memory = known.get(use.memory)
-        if known and (memory is None or (memory.holds and "arena" not in memory.holds)):
+        owner = f"{use.memory.partition('.')[0]}." if plan.target.clusters else ""
+        is_stated = any(name.startswith(owner) for name in known)
+        if is_stated and (memory is None or (memory.holds and "arena" not in memory.holds)):
             yield f"{use.memory} may not hold the arena"
         if use.budget_bytes != (memory.size_bytes if memory else None):
             yield f"the budget of {use.memory} is not {use.budget_bytes}"
@@ -223,6 +226,7 @@ def _memories(plan: _Plan) -> Iterator[str]:
 
 def _working(plan: _Plan) -> Iterator[str]:
     yield from near_faults(plan.tiles, plan.schedule, plan.target)
+    yield from cluster_faults(plan.graph, plan.profile, plan.schedule, plan.target)
     yield from scratch_faults(plan.profile, plan.tiles, plan.schedule)
     yield from state_faults(plan.graph, plan.schedule)
 

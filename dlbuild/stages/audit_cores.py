@@ -5,11 +5,12 @@ on paper, then every pair of steps of different cores is compared.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
-from dlbuild.ir.schedule import Schedule, Step
+from dlbuild.ir.schedule import Schedule, Step, Wait
 from dlbuild.ir.tile_plan import TilePlan, Touch
 from dlbuild.stages.audit import AuditError
 
@@ -20,9 +21,38 @@ def audit_cores(graph: Graph, profile: Profile, tiles: TilePlan, schedule: Sched
     Raises:
         AuditError: names the two steps and the tensors, or the step that waits for ever.
     """
-    for check in (_parts, _named, _deadlocks, _races):
-        for fault in check(graph, profile, tiles, schedule):
+    streamed = _as_stream(schedule) if graph.clusters.is_stream else schedule
+    for check, plan in (
+        (_parts, schedule),
+        (_named, streamed),
+        (_deadlocks, streamed),
+        (_races, streamed),
+    ):
+        for fault in check(graph, profile, tiles, plan):
             raise AuditError(fault)
+
+
+def _as_stream(schedule: Schedule) -> Schedule:
+    """Return two runs, one behind the other, as one, for cores that may begin the second early.
+
+    What is ordered in two neighbouring runs is ordered in all: a step comes behind the same step
+    of the run before.
+    """
+    count = len(schedule.steps)
+    steps = tuple(
+        replace(
+            step,
+            number=run * count + step.number,
+            waits=tuple(
+                Wait(wait.core, (run - wait.lag) * count + wait.step)
+                for wait in step.waits
+                if wait.lag <= run
+            ),
+        )
+        for run in range(2)
+        for step in schedule.steps
+    )
+    return replace(schedule, steps=steps)
 
 
 def _at(step: Step) -> str:

@@ -9,11 +9,12 @@ from dlbuild.ir.tile_plan import TilePlan
 
 def near_faults(tiles: TilePlan, schedule: Schedule, target: Target) -> Iterator[str]:
     """Yield what is wrong: a near memory holds the windows of the kernel that needs most."""
-    stated = [use.memory for use in schedule.memories[1:]]
+    near = schedule.memories[max(len(target.clusters), 1) :]
+    stated = [use.memory for use in near]
     for tiling in tiles.tilings:
         if stated.count(tiling.memory) != 1:
             yield f"{tiling.kernel} runs through {tiling.memory}, of which no use is stated"
-    for use in schedule.memories[1:]:
+    for use in near:
         yield from _use_faults(tiles, use, target)
 
 

@@ -1,14 +1,14 @@
 """Does what is planned fit the memories of the target? If not: what is live, and what would do."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.units import bytes_text
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule
-from dlbuild.ir.target import Target
+from dlbuild.ir.target import Memory, Target
 from dlbuild.stages.problem import Bytes
 
 LISTED = 6
@@ -43,12 +43,15 @@ def check_model(graph: Graph, profile: Profile, schedule: Schedule, target: Targ
         if needed <= use.budget_bytes:
             continue
         stack = f" and the stack {bytes_text(target.stack_bytes)}" if target.stack_bytes else ""
+        cluster, _, memory = use.memory.rpartition(".")
+        owner = f"the arena of cluster '{cluster}'" if cluster else "the arena"
+        there = f" in cluster '{cluster}'" if cluster else ""
         raise UserError(
-            f"the arena needs {bytes_text(use.height_bytes)}{stack} of {use.memory}, "
+            f"{owner} needs {bytes_text(use.height_bytes)}{stack} of {memory}, "
             f"the budget is {bytes_text(use.budget_bytes)}",
             where=f"{graph.name}@{target.name}",
             details=(_peak(graph, profile, schedule, use), _bound(schedule, use, target)),
-            fix=f"set {use.memory}: {size_text(needed)}",
+            fix=f"set {memory}: {size_text(needed)}{there}",
         )
 
 
@@ -58,7 +61,7 @@ def check_target(target: Target, demands: Sequence[Demand]) -> None:
     Raises:
         UserError: names each model's demand and the budget that would do.
     """
-    for memory in target.memories:
+    for memory in (*target.memories, *_of_clusters(target)):
         here = [demand for demand in demands if demand.memory == memory.name]
         is_arena = any(demand.what == "arena" for demand in here)
         stack = target.stack_bytes or 0 if is_arena else 0
@@ -76,6 +79,13 @@ def check_target(target: Target, demands: Sequence[Demand]) -> None:
             details=details,
             fix=f"set {memory.name}: {size_text(needed)}{hint}",
         )
+
+
+def _of_clusters(target: Target) -> Iterator[Memory]:
+    """Yield the memories of clusters, as schedules call them."""
+    for cluster in target.clusters:
+        for memory in cluster.memories:
+            yield replace(memory, name=f"{cluster.name}.{memory.name}")
 
 
 def total(demands: Sequence[Demand]) -> Bytes:
@@ -146,7 +156,7 @@ def _bound(schedule: Schedule, use: MemoryUse, target: Target) -> str:
     way = "in strips of rows" if any(step.strip for step in schedule.steps) else "layer by layer"
     if count > 1:
         way += f" (no strips with {count} {kind})"
-    elif len(schedule.memories) > 1:
+    elif len(schedule.memories) > 1:  # clusters have several cores in all
         way += f" (no strips with tiles in {schedule.memories[1].memory})"
     bound = f"lower bound {way}: {bytes_text(use.bound_bytes)}"
     if use.bound_bytes == use.height_bytes:

@@ -1,12 +1,14 @@
 """The functions of several cores: straight-line code for each, with waits where data flows."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dlbuild.emit.comments import block, filled
-from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.schedule import Schedule, Wait
 from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.stages.body import step_comment
-from dlbuild.stages.declaration import declaration, parameters
+from dlbuild.stages.declaration import Argument, declaration, parameters
 from dlbuild.stages.functions import Functions
 from dlbuild.stages.sources import Context, Sources
 
@@ -20,7 +22,8 @@ def job(model: Sources, schedule: Schedule) -> list[str]:
     """Return the members of the structure that core 0 hands on; none for one core."""
     if model.target.resources[1] == 1:
         return []
-    return [f"{_member(argument.text)};" for argument in parameters(model, schedule)]
+    count = ["uint32_t count; /* of inputs */"] if model.graph.clusters.is_stream else []
+    return [f"{_member(argument.text)};" for argument in parameters(model, schedule)] + count
 
 
 def _member(declared: str) -> str:
@@ -33,49 +36,86 @@ def core_entries(
 ) -> list[Context]:
     """Return the functions of the cores, then those that users call."""
     count = model.target.resources[1]
-    tile_of = {(tile.kernel, tile.number): tile for tile in tiles.tiles}
-    signals = {wait.step for step in schedule.steps for wait in step.waits}
-    found: list[Context] = []
-    for core in range(count):
-        lines = _core(model, schedule, kernels, core, signals, tile_of)
-        found.append({"declaration": f"static void core{core}(uint32_t base)", "lines": lines})
+    cores = [Core(model, tiles, schedule, kernels, core) for core in range(count)]
+    if model.graph.clusters.is_stream:
+        return [
+            *(core.of_stream() for core in cores),
+            _worker(model, schedule),
+            _stop(model, count),
+            _stream(model, schedule),
+            _run_of_stream(model, schedule),
+        ]
+    found = [core.of_run() for core in cores]
     return [*found, _worker(model, schedule), _stop(model, count), _run(model, schedule)]
 
 
-def _core(  # noqa: PLR0913, PLR0917 - what the lines are made of
-    model: Sources,
-    schedule: Schedule,
-    kernels: Functions,
-    core: int,
-    signals: set[int],
-    tile_of: dict[tuple[str, int], Tile],
-) -> list[str]:
-    """Return the lines of one core: its waits, calls and signals."""
-    lines: list[str] = []
-    for step in schedule.steps:
-        call = kernels.calls.get(step.number)
-        if step.core != core or call is None:
-            continue
-        part = _part(tile_of[step.kernel, step.tile])
-        lines += [_statement("dlb_wait", wait.core, wait.step + 2) for wait in step.waits]
-        lines.append(step_comment(model, step, part=part))
-        arguments = [_of_job(model, schedule, word) for word in call.arguments]
-        lines.append(filled(f"{MARGIN}{call.function}(", arguments, ");"))
-        if step.number in signals:
-            lines.append(_statement("dlb_signal", core, step.number + 2))
-    if not any("base" in line for line in lines):
-        lines.insert(0, f"{MARGIN}(void)base;")
-    return lines
+@dataclass(frozen=True)
+class Core:
+    """What one core does in a run."""
+
+    model: Sources
+    tiles: TilePlan
+    schedule: Schedule
+    kernels: Functions
+    number: int
+
+    def of_run(self) -> Context:
+        """Return its function, which finds what the caller gave in the job."""
+        lines = self._lines({a.name: f"job.{a.name}" for a in self._given})
+        if not any("base" in line for line in lines):
+            lines.insert(0, f"{MARGIN}(void)base;")
+        return {"declaration": f"static void core{self.number}(uint32_t base)", "lines": lines}
+
+    def of_stream(self) -> Context:
+        """Return its function for one of several inputs, which lie behind each other."""
+        lines = self._lines({})
+        text = "\n".join(lines)
+        found = []
+        for argument in self._given:
+            if re.search(rf"(?<![\w.>]){argument.name}\b", text):
+                head = _member(argument.text).replace(
+                    f"*{argument.name}", f"*const {argument.name}"
+                )
+                length = f"{self.model.face.macro}_{argument.name.upper()}_LEN"
+                found.append(f"{MARGIN}{head} = &job.{argument.name}[at * {length}];")
+        unused = [] if "(base" in text or ", base" in text else ["base"]
+        unused += [] if found else ["at"]
+        lines = [*(f"{MARGIN}(void){name};" for name in unused), *found, *lines]
+        declared = f"static void core{self.number}(uint32_t base, uint32_t at)"
+        return {"declaration": declared, "lines": lines}
+
+    @property
+    def _given(self) -> tuple[Argument, ...]:
+        return parameters(self.model, self.schedule)
+
+    def _lines(self, names: Mapping[str, str]) -> list[str]:
+        """Return its waits, calls and signals. names: what the caller's tensors are called."""
+        signals = {wait.step for step in self.schedule.steps for wait in step.waits}
+        tile_of = {(tile.kernel, tile.number): tile for tile in self.tiles.tiles}
+        lines: list[str] = []
+        for step in self.schedule.steps:
+            call = self.kernels.calls.get(step.number)
+            if step.core != self.number or call is None:
+                continue
+            lines += [self._wait(wait) for wait in step.waits]
+            part = _part(tile_of[step.kernel, step.tile])
+            lines.append(step_comment(self.model, step, part=part))
+            arguments = [_renamed(word, names) for word in call.arguments]
+            lines.append(filled(f"{MARGIN}{call.function}(", arguments, ");"))
+            if step.number in signals:
+                lines.append(f"{MARGIN}dlb_signal({self.number}U, base + {step.number + 2}U);")
+        return lines
+
+    def _wait(self, wait: Wait) -> str:
+        progress = wait.step + 2 - wait.lag * last(self.schedule)
+        place = f"base + {progress}U" if progress >= 0 else f"base - {-progress}U"
+        return f"{MARGIN}dlb_wait({wait.core}U, {place});"
 
 
-def _statement(function: str, core: int, progress: int) -> str:
-    return f"{MARGIN}{function}({core}U, base + {progress}U);"
-
-
-def _of_job(model: Sources, schedule: Schedule, argument: str) -> str:
-    """Return an argument of a call where the run's own are those of the job."""
-    for given in parameters(model, schedule):
-        argument = re.sub(rf"(?<![\w.>]){given.name}\b", f"job.{given.name}", argument)
+def _renamed(argument: str, names: Mapping[str, str]) -> str:
+    """Return an argument of a call with other names."""
+    for old, new in names.items():
+        argument = re.sub(rf"(?<![\w.>]){old}\b", new, argument)
     return argument
 
 
@@ -91,29 +131,81 @@ def last(schedule: Schedule) -> int:
 
 
 def _worker(model: Sources, schedule: Schedule) -> Context:
-    count = model.target.resources[1]
+    is_stream = model.graph.clusters.is_stream
+    step = f"job.count * {last(schedule)}U" if is_stream else f"{last(schedule)}U"
     lines = [
-        f"{MARGIN}for (uint32_t base = dlb_progress(core);; base += {last(schedule)}U) {{",
+        f"{MARGIN}for (uint32_t base = dlb_progress(core);; base = dlb_progress(core)) {{",
         f"{MARGIN * 2}dlb_wait(0U, base + {BEGUN}U);",
         f"{MARGIN * 2}if (job.is_end != 0U) {{",
         f"{MARGIN * 3}dlb_signal(core, base + {BEGUN}U);",
         f"{MARGIN * 3}return;",
         f"{MARGIN * 2}}}",
-        f"{MARGIN * 2}switch (core) {{",
     ]
+    if is_stream:
+        lines.append(f"{MARGIN * 2}for (uint32_t at = 0; at < job.count; ++at) {{")
+        place = f"base + (at * {last(schedule)}U), at"
+        lines += _switch(model.target.resources[1], place, MARGIN * 3)
+        lines.append(f"{MARGIN * 2}}}")
+    else:
+        lines[0] = lines[0].replace("base = dlb_progress(core)) {", f"base += {step}) {{")
+        lines += _switch(model.target.resources[1], "base", MARGIN * 2)
+    lines += [f"{MARGIN * 2}dlb_signal(core, base + {_factor(step)});", f"{MARGIN}}}"]
+    return {"declaration": f"void {model.face.prefix}_worker(uint32_t core)", "lines": lines}
+
+
+def _factor(text: str) -> str:
+    return f"({text})" if " " in text else text
+
+
+def _switch(count: int, place: str, margin: str) -> list[str]:
+    """Return the lines in which a core calls its function."""
+    lines = [f"{margin}switch (core) {{"]
     for core in range(1, count):
         label = f"case {core}U" if core + 1 < count else "default"
         lines += [
-            f"{MARGIN * 2}{label}:",
-            f"{MARGIN * 3}core{core}(base);",
-            f"{MARGIN * 3}break;",
+            f"{margin}{label}:",
+            f"{margin}{MARGIN}core{core}({place});",
+            f"{margin}{MARGIN}break;",
         ]
-    lines += [
-        f"{MARGIN * 2}}}",
-        f"{MARGIN * 2}dlb_signal(core, base + {last(schedule)}U);",
+    return [*lines, f"{margin}}}"]
+
+
+def stream_declaration(model: Sources, schedule: Schedule) -> str:
+    """Return the prototype of `<m>_stream`, without a semicolon."""
+    texts = [_member(argument.text) for argument in parameters(model, schedule)]
+    return filled(f"int {model.face.prefix}_stream(", [*texts, "uint32_t count"], ")")
+
+
+def _stream(model: Sources, schedule: Schedule) -> Context:
+    """Return `<m>_stream`: hand on the arguments, do the part of core 0, wait for all others."""
+    count = model.target.resources[1]
+    names = [argument.name for argument in parameters(model, schedule)]
+    lines = [
+        block("Between runs all cores have the same progress.", MARGIN),
+        f"{MARGIN}const uint32_t base = dlb_progress(0U);",
+        f"{MARGIN}const uint32_t end = base + (count * {last(schedule)}U);",
+        "",
+        f"{MARGIN}if (count == 0U) {{",
+        f"{MARGIN * 2}return {model.face.macro}_OK;",
         f"{MARGIN}}}",
+        *(f"{MARGIN}job.{name} = {name};" for name in [*names, "count"]),
+        f"{MARGIN}dlb_signal(0U, base + {BEGUN}U);",
+        f"{MARGIN}for (uint32_t at = 0; at < count; ++at) {{",
+        f"{MARGIN * 2}core0(base + (at * {last(schedule)}U), at);",
+        f"{MARGIN}}}",
+        f"{MARGIN}dlb_signal(0U, end);",
+        f"{MARGIN}for (uint32_t core = 1; core < {count}U; ++core) {{",
+        f"{MARGIN * 2}dlb_wait(core, end);",
+        f"{MARGIN}}}",
+        f"{MARGIN}return {model.face.macro}_OK;",
     ]
-    return {"declaration": f"void {model.face.prefix}_worker(uint32_t core)", "lines": lines}
+    return {"declaration": stream_declaration(model, schedule), "lines": lines}
+
+
+def _run_of_stream(model: Sources, schedule: Schedule) -> Context:
+    names = [argument.name for argument in parameters(model, schedule)]
+    call = filled(f"{MARGIN}return {model.face.prefix}_stream(", [*names, "1U"], ");")
+    return {"declaration": declaration(model, schedule), "lines": [call]}
 
 
 def _all_wait(count: int, progress: int) -> list[str]:

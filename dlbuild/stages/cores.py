@@ -9,6 +9,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.stages.cluster_memory import cores_of_kernels
 from dlbuild.stages.deal import WHOLE, Dealer, Dealt, Policy, best_of
 from dlbuild.stages.schedule import Spans, schedule
 from dlbuild.stages.timeline import makespan
@@ -35,7 +36,8 @@ def schedule_cores(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     Raises:
         UserError: no memory may hold the arena, or its budget is too small.
     """
-    dealer = Dealer(profile, costs, target.resources)
+    cores_of = cores_of_kernels(graph, profile, target)
+    dealer = Dealer(profile, costs, target.resources, cores_of)
     dealt = _dealt(dealer, tiles, options)
     ordered = replace(tiles, tiles=dealt.tiles)
     layers = dealer.level if dealer.is_in_step else None
@@ -44,7 +46,8 @@ def schedule_cores(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         plan = schedule(graph, profile, ordered, target, options, spans)
         steps = zip(plan.steps, dealt.cores, strict=True)
         plan = replace(plan, steps=tuple(replace(step, core=core) for step, core in steps))
-        return with_waits(profile, tiles, plan, dealer.count, layers)
+        is_stream = graph.clusters.is_stream
+        return with_waits(profile, tiles, plan, dealer.count, layers, is_stream=is_stream)
 
     if options.optimize == "ram" or any(tile.boxes for tile in tiles.tiles):
         return placed(None)

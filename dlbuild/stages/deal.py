@@ -3,7 +3,7 @@
 import heapq
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -54,16 +54,20 @@ class Dealer:
 
     resources: `cores`, `threads` or `pes`, and how many. Processing elements run in step: none
     begins a layer before all have done the one before.
+    cores_of: of each kernel the cores that may do it, if there are clusters; else any may.
     """
 
     profile: Profile
     costs: Costs
     resources: tuple[str, int]
+    cores_of: Mapping[str, range] = field(default_factory=dict)
 
     def deal(self, plan: TilePlan, policy: Policy) -> Dealt:
         """Return the tiles dealt by one policy."""
         if policy == "split":
-            return self._timed(plan.tiles, tuple(tile.number for tile in plan.tiles))
+            return self._timed(
+                plan.tiles, tuple(self._cores(t.kernel)[t.number] for t in plan.tiles)
+            )
         kernels = [tile.kernel for tile in plan.tiles]
         if policy == "round_robin":
             order, cores = self._round_robin(kernels)
@@ -107,14 +111,16 @@ class Dealer:
         """Deal the kernels of each layer in turn."""
         order = sorted(kernels, key=lambda name: self.level[name])
         cores: dict[str, int] = {}
-        dealt: dict[int, int] = {}
+        dealt: dict[tuple[int, int], int] = {}
         for name in order:
-            level = self.level[name]
+            own = self._cores(name)
+            layer = self.level[name], own[0]
             if self.profile.kernel[name].alias is not None:
-                cores[name] = cores[self.sources[name][0]] if self.sources[name] else 0
+                source = cores[self.sources[name][0]] if self.sources[name] else own[0]
+                cores[name] = source if source in own else own[0]
                 continue
-            cores[name] = dealt.get(level, 0) % self.count
-            dealt[level] = dealt.get(level, 0) + 1
+            cores[name] = own[dealt.get(layer, 0) % len(own)]
+            dealt[layer] = dealt.get(layer, 0) + 1
         return order, cores
 
     def _longest_first(self, kernels: Sequence[str]) -> tuple[list[str], dict[str, int]]:
@@ -124,7 +130,7 @@ class Dealer:
         busy: dict[tuple[int, int], int] = {}
         for name in order:
             level = self.level[name]
-            core = min(range(self.count), key=lambda c: (busy.get((level, c), 0), c))
+            core = min(self._cores(name), key=lambda c: (busy.get((level, c), 0), c))
             cores[name] = core
             busy[level, core] = busy.get((level, core), 0) + self._cost(name)
         # A view may come before what it shows only if its layer is the same: keep their order.
@@ -147,8 +153,8 @@ class Dealer:
         order: list[str] = []
         while ready:
             _, _, name = heapq.heappop(ready)
-            starts = [self._start(name, core, free, end, cores) for core in range(self.count)]
-            core = min(range(self.count), key=lambda c: (starts[c], c))
+            starts = {c: self._start(name, c, free, end, cores) for c in self._cores(name)}
+            core = min(starts, key=lambda c: (starts[c], c))
             end[name] = free[core] = starts[core] + self._cost(name)
             cores[name] = core
             order.append(name)
@@ -182,6 +188,10 @@ class Dealer:
             for source in self.sources[kernel.name]:
                 behind[source] = max(behind.get(source, 0), found[kernel.name])
         return found
+
+    def _cores(self, name: str) -> range:
+        """Return the cores that may do a kernel."""
+        return self.cores_of.get(name, range(self.count))
 
     def _cost(self, name: str) -> int:
         return self.costs.of[name].cost

@@ -14,6 +14,9 @@ params_load params_save params_bytes align arena_section weights_section code_se
 """
 
 
+_OF_CLUSTERS = "at base end job stream"
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """One input or output of the model.
@@ -59,8 +62,10 @@ class Interface:
 
 def interface(graph: Graph, profile: Profile, name: str) -> Interface:
     """Name the ports, then the kernels, so that a new kernel never renames the interface."""
-    own = [f"{name}_{word}" for word in _TAKEN.split()]
-    names = Names((*_TAKEN.split(), *own))
+    arenas = [f"arena_{group.cluster}" for group in graph.clusters.groups]
+    taken = [*_TAKEN.split(), *arenas, *(_OF_CLUSTERS.split() if arenas else ())]
+    taken += [f"{room}_{what}" for room in arenas for what in ("bytes", "section")]
+    names = Names((*taken, *(f"{name}_{word}" for word in taken)))
     quantized = {q.tensor: q for q in graph.quantized}
     sides = [(tensor, True) for tensor in graph.inputs]
     sides += [(tensor, False) for tensor in graph.outputs]

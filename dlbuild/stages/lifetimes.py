@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
+from dlbuild.ir.target import Options
 from dlbuild.stages.problem import Step
 
 
@@ -46,3 +47,17 @@ def lifetimes(
     for tensor in graph.outputs:
         last[tensor] = max(len(kernels), 1)
     return {t: Lifetime(Step(first[t]), Step(last[t])) for t in first}
+
+
+def kept_until_taken(
+    graph: Graph, profile: Profile, options: Options, n_steps: int
+) -> Mapping[str, Lifetime]:
+    """Return the lifetimes of what a cluster of a pipeline hands on: bytes of their own.
+
+    The next input may then be begun before the cluster behind has taken the last one's.
+    """
+    if not graph.clusters.is_stream or options.optimize == "ram":
+        return {}
+    handed = (k.reads for k in profile.kernels if k.anchor in graph.clusters.communication)
+    whole = Lifetime(Step(0), Step(max(n_steps, 1)))
+    return {tensor: whole for reads in handed for tensor in reads}

@@ -21,6 +21,9 @@ from dlbuild.stages.carried import behind_readers
 from dlbuild.stages.layout import layouts
 from dlbuild.stages.select import Group, select
 
+MOVE_CYCLES = 6
+"""Of an element that goes from cluster to cluster: load, store, and the loop."""
+
 CYCLES_OF_A_MAC = 1.0
 """For an element type that the target does not mention."""
 
@@ -86,6 +89,11 @@ def _kernel(
         o.name: order_of.get(o.tensor, own_order(o)) for o in used if o.role in ("input", "output")
     }
     work = cost(instance)
+    communication = graph.clusters.communication.get(group.anchor)
+    # What only names a part of what the caller gives is no communication in memory.
+    is_moved = communication is not None and communication.kind != "scatter"
+    moved = sum(graph.tensor[name].count for name in group.writes) if is_moved else 0
+    moved_cycles = MOVE_CYCLES * moved
     return Kernel(
         name=f"{_stem(instance)}{number}",
         anchor=group.anchor,
@@ -100,10 +108,12 @@ def _kernel(
         flops=work.flops,
         bytes_read=work.bytes_read,
         bytes_written=work.bytes_written,
-        cycles=predicted_cycles(work, target),
-        alias=_alias(instance, orders, reads),
+        cycles=predicted_cycles(work, target) + moved_cycles,
+        alias=None if is_moved else _alias(instance, orders, reads),
         handwriting=_handwriting(instance, orders, constants),
-        in_place=tuple(pair for pair in in_place(instance, orders) if pair[0] in reads),
+        in_place=()
+        if is_moved
+        else tuple(pair for pair in in_place(instance, orders) if pair[0] in reads),
     )
 
 

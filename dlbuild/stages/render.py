@@ -28,11 +28,13 @@ from dlbuild.stages.arena import (
     Member,
     Places,
     arena,
+    arenas,
     lifetime_table,
     near_room,
 )
 from dlbuild.stages.body import StripCall, body
-from dlbuild.stages.core_code import core_entries, job
+from dlbuild.stages.cluster_memory import cores_of
+from dlbuild.stages.core_code import core_entries, job, stream_declaration
 from dlbuild.stages.declaration import (
     accessors,
     assertion,
@@ -96,25 +98,26 @@ def render_sources(model: Sources, tiles: TilePlan, schedule: Schedule) -> Mappi
     """
     options, name = model.options, model.face.prefix
     _check_share(model.target, options, name)
-    room = _room(model, tiles, schedule)
-    if options.arena == "caller" and not room.members:
+    rooms = _rooms(model, tiles, schedule)
+    if options.arena == "caller" and not rooms[0].members:
         # C has no empty union, and the signature is to stay the same.
-        room = replace(room, members=(Member("uint8_t", "unused", 1),), size_bytes=1)
+        unused = (Member("uint8_t", "unused", 1),)
+        rooms = (replace(rooms[0], members=unused, size_bytes=1),)
     return {
         **_port_files(model),
-        f"{name}.h": _header(model, tiles, schedule, room),
-        f"{name}.c": _code(model, tiles, schedule, room),
+        f"{name}.h": _header(model, tiles, schedule, rooms),
+        f"{name}.c": _code(model, tiles, schedule, rooms),
         f"{name}_weights.h": _declarations(model),
     }
 
 
-def _room(model: Sources, tiles: TilePlan, schedule: Schedule) -> Arena:
-    """Return the arena, with the counters of a streamed input as a structure in it."""
+def _rooms(model: Sources, tiles: TilePlan, schedule: Schedule) -> tuple[Arena, ...]:
+    """Return the arenas, with the counters of a streamed input as a structure in the one."""
     for strip in tiles.strips:
         if strip.counters:
             room = arena(model.graph, schedule, strip.counters)
-            return replace(room, counters=tuple(counter_lines(model, schedule, strip)))
-    return arena(model.graph, schedule)
+            return (replace(room, counters=tuple(counter_lines(model, schedule, strip))),)
+    return arenas(model.graph, schedule)
 
 
 def _port_files(model: Sources) -> Mapping[str, str]:
@@ -142,7 +145,7 @@ def _check_share(target: Target, options: Options, name: str) -> None:
         )
 
 
-def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> str:
+def _header(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Arena, ...]) -> str:
     face, options = model.face, model.options
     ports = [_port(model, p) for p in face.ports if p.tensor.name not in model.graph.carried]
     is_callers = options.arena == "caller"
@@ -150,7 +153,9 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
     context: Context = {
         "includes": includes_for([p.tensor.dtype for p in face.ports]),
         "ports": ports,
-        "arena": room,
+        "arena": rooms[0],
+        "arena_bytes": sum(room.size_bytes for room in rooms),
+        "rooms": rooms if len(rooms) > 1 else (),
         "weights_bytes": model.tables.size_bytes,
         "macs": sum(model.profile.kernel[step.kernel].macs for step in schedule.steps)
         + again_macs(model.profile, tiles),
@@ -162,6 +167,8 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
         "parameter_docs": parameter_docs(model, schedule),
         "declaration": declaration(model, schedule),
         "resources": model.target.resources,
+        "clusters": _clusters(model),
+        "pipeline": stream_declaration(model, schedule) if model.graph.clusters.is_stream else "",
         "stream": found,
         "push": push_declaration(model, found) if found else "",
         "fetch": fetching(model, tiles.strips),
@@ -171,6 +178,17 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) ->
     }
     about = "how to run the model"
     return model.render("net.h.j2", f"{face.prefix}.h", about, context)
+
+
+def _clusters(model: Sources) -> list[str]:
+    """Return the lines that say which cores are of which cluster."""
+    if not model.graph.clusters.is_several:
+        return []
+    found = [
+        f"{name} ({cores[0]})" if len(cores) == 1 else f"{name} ({cores[0]} to {cores[-1]})"
+        for name, cores in cores_of(model.graph, model.target).items()
+    ]
+    return wrapped(f"Clusters and their cores: {', '.join(found)}.", COLUMNS - len(" * "))
 
 
 def _reentrancy(model: Sources, tiles: TilePlan) -> str:
@@ -199,16 +217,15 @@ def _port(model: Sources, port: Port) -> Context:
     }
 
 
-def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> str:
+def _code(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Arena, ...]) -> str:
     face, options = model.face, model.options
     places = Places(model.graph, schedule, face, options)
     kernels = functions(model, schedule, places, tiles)
     strips = strip_code(model, tiles, schedule, places)
     texts = (*kernels.texts, *strips.kernels)
-    is_static = options.arena == "static" and bool(room.members)
+    is_static = options.arena == "static" and any(room.members for room in rooms)
     pumped = helpers_of(model.environment, [found.text for found in strips.strips])
     helpers = united([*(text.helpers for text in texts), pumped])
-    section = _section(model, room.use.memory)
     near = near_room(tiles, schedule, model.target)
     context: Context = {
         "near": near,
@@ -224,11 +241,9 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> s
             _rounds(model.instances[step.kernel]) for step in schedule.steps if step.is_code
         ),
         "has_static_arena": is_static,
-        "arena_section": _section_attribute(section),
-        "is_aligned": room.align_bytes > room.natural_align_bytes,
-        "arena": room,
-        "checks": _checks(model, room),
-        "memory_lines": _memory_lines(model, schedule, room),
+        "is_aligned": any(room.align_bytes > room.natural_align_bytes for room in rooms),
+        "rooms": [_room(model, schedule, room) for room in rooms if room.members],
+        "checks": [check for room in rooms for check in _checks(model, room)],
         "helpers": [helper_text(model.environment, helper).rstrip("\n") for helper in helpers],
         "kernels": [
             f"{text.comment}\n{_in_section(text.text, face.macro)}".rstrip("\n") for text in texts
@@ -242,6 +257,22 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, room: Arena) -> s
     }
     about = "arena, kernels and schedule"
     return model.render("net.c.j2", f"{face.prefix}.c", about, context)
+
+
+def _room(model: Sources, schedule: Schedule, room: Arena) -> Context:
+    """Return how an arena is declared."""
+    return {
+        "arena": room,
+        "section_macro": f"{_bytes_macro(model, room).removesuffix('_BYTES')}_SECTION",
+        "section": _section_attribute(_section(model, room.use.memory)),
+        "is_aligned": room.align_bytes > room.natural_align_bytes,
+        "memory_lines": _memory_lines(model, schedule, room),
+    }
+
+
+def _bytes_macro(model: Sources, room: Arena) -> str:
+    """Return the macro of an arena's size."""
+    return f"{model.face.macro}_{room.name.upper()}_BYTES"
 
 
 def _entries(  # noqa: PLR0913, PLR0917 - all that the functions of the user are made of
@@ -274,12 +305,12 @@ def _entries(  # noqa: PLR0913, PLR0917 - all that the functions of the user are
 def _checks(model: Sources, room: Arena) -> list[str]:
     """Return what keeps a C file from compiling if the arena is not as planned."""
     face, use, checks = model.face, room.use, []
-    size = f"{face.macro}_ARENA_BYTES"
+    size = _bytes_macro(model, room)
     if room.members:
-        measured = "arena" if model.options.arena == "static" else f"{face.prefix}_arena_t"
-        checks.append(assertion("arena_has_its_size", f"sizeof({measured}) == {size}"))
+        measured = room.name if model.options.arena == "static" else f"{face.prefix}_arena_t"
+        checks.append(assertion(f"{room.name}_has_its_size", f"sizeof({measured}) == {size}"))
     if use.budget_bytes is not None:
-        name = f"arena_fits_{identifier(use.memory)}"
+        name = f"{room.name}_fits_{identifier(use.memory.rpartition('.')[2])}"
         checks.append(assertion(name, f"{size} <= {use.budget_bytes}"))
     return checks
 
@@ -305,7 +336,11 @@ def _in_section(text: str, macro: str) -> str:
 
 
 def _section(model: Sources, memory: str) -> str:
-    return next((m.section for m in model.target.memories if m.name == memory), "")
+    cluster, _, name = memory.rpartition(".")
+    memories = next(
+        (c.memories for c in model.target.clusters if c.name == cluster), model.target.memories
+    )
+    return next((m.section for m in memories if m.name == name), "")
 
 
 def _budget(size_bytes: int | None) -> str:
@@ -319,14 +354,16 @@ def _section_attribute(section: str) -> str:
 def _memory_lines(model: Sources, schedule: Schedule, room: Arena) -> list[str]:
     use = room.use
     budget = _budget(use.budget_bytes)
+    cluster, _, memory = use.memory.rpartition(".")
+    title = f"Arena of cluster {cluster}" if cluster else "Arena"
     lines = [
-        f"Arena: {room.size_bytes:,} B of {use.memory}, {budget}; these steps in this order need",
+        f"{title}: {room.size_bytes:,} B of {memory}, {budget}; these steps in this order need",
         f"{use.bound_bytes:,} B at least. What lies in it, from which step to which:",
         "",
     ]
-    lines += lifetime_table(schedule.buffers)
+    lines += lifetime_table([b for b in schedule.buffers if b.memory == use.memory])
     callers = [b for b in schedule.buffers if b.memory == CALLER and not b.alias_of]
-    if callers:
+    if callers and use == schedule.memories[0]:
         names = ", ".join(model.face.port(b.tensor).name for b in callers)
         note = f"Not counted, because the caller holds them: {names}."
         lines += ["", *wrapped(note, COLUMNS - len(" * "))]

@@ -1,10 +1,9 @@
 """Order of the tasks, life and place of every tensor."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from dlbuild.base.errors import UserError
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
@@ -14,7 +13,8 @@ from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.budget import check_model
 from dlbuild.stages.carried import after_tensors, carried_names
-from dlbuild.stages.lifetimes import Lifetime, lifetimes
+from dlbuild.stages.cluster_memory import arenas_of, cluster_of
+from dlbuild.stages.lifetimes import Lifetime, kept_until_taken, lifetimes
 from dlbuild.stages.order import least_peak_order
 from dlbuild.stages.overlap import place_overlapping
 from dlbuild.stages.peak import Part
@@ -22,10 +22,6 @@ from dlbuild.stages.problem import Bytes, Live, Problem, Step, aligned, live_at
 from dlbuild.stages.scratch import scratch_buffers
 from dlbuild.stages.sharing import CALLER, Block, Sharing, share
 from dlbuild.stages.together import Together
-
-UNNAMED = Memory("ram")
-"""Where the arena of a target without memories lies; it has no budget."""
-
 
 Spans = Sequence[tuple[int, int]]
 """For each step the steps [first, last) that may run at the same time, or later than it."""
@@ -100,7 +96,7 @@ def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     spans: Spans | None = None,
 ) -> Schedule:
     """Return the schedule of the tiles as they stand."""
-    memory = arena_memory(target)
+    arenas, clusters = arenas_of(graph, target), cluster_of(graph, profile)
     profile = _without_in_place(profile, tiles)
     kernels = [tile.kernel for tile in tiles.tiles]
     together = Together(tiles)
@@ -109,7 +105,8 @@ def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         # Nothing else ever has their bytes; who writes them waits for who still reads them.
         own = lifetimes(graph, profile, kernels, together.spans)
         lives |= {name: own[name] for name in carried_names(graph, profile)}
-    sharing = share(graph, profile, kernels, lives, options, together.row_wise)
+    lives |= kept_until_taken(graph, profile, options, len(kernels))
+    sharing = share(graph, profile, kernels, lives, options, together.row_wise, clusters)
     steps = tuple(
         Line(
             number,
@@ -120,20 +117,48 @@ def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         )
         for number, tile in enumerate(tiles.tiles)
     )
-    blocks = [together.ringed(_buffers(graph, block, lives, memory)) for block in sharing.blocks]
-    blocks += [(buffer,) for buffer in together.sums(memory)]
-    blocks += [(buffer,) for buffer in scratch_buffers(profile, tiles, memory)]
-    resident = [buffers for buffers in blocks if buffers[0].memory != CALLER]
+    nearest = next(iter(arenas.values()))
+    blocks = [
+        together.ringed(_buffers(graph, block, lives, arenas.get(block.cluster, nearest)))
+        for block in sharing.blocks
+    ]
+    blocks += [(buffer,) for buffer in together.sums(nearest)]
+    blocks += [(buffer,) for buffer in scratch_buffers(profile, tiles, arenas, clusters)]
+    filled = [
+        _filled(graph, blocks, memory, steps, together, options) for memory in arenas.values()
+    ]
+    start = {name: offset for one in filled for name, offset in one.offsets.items()}
+    placed = [_moved(buffer, start) for buffers in blocks for buffer in buffers]
+    placed.sort(key=lambda buffer: buffer.first_step)
+    uses = (*(one.use for one in filled), *_near(tiles, steps, target))
+    return Schedule(steps, tuple(placed), uses, filled[0].solver)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A memory with its blocks in it. offsets: of each by the name of its root."""
+
+    use: MemoryUse
+    offsets: Mapping[str, int]
+    solver: str
+
+
+def _filled(  # noqa: PLR0913, PLR0917 - what is placed, and what it depends on
+    graph: Graph,
+    blocks: Sequence[Sequence[Buffer]],
+    memory: Memory,
+    steps: Sequence[Line],
+    together: Together,
+    options: Options,
+) -> _Filled:
+    """Place the blocks of one memory."""
+    resident = [buffers for buffers in blocks if buffers[0].memory == memory.name]
     kept = _kept(graph, options)
     resident_lives = tuple(_life(b, kept) for b in resident)
     problem = Problem(
         resident_lives, together.apart(resident, clear=kept, of=frozenset(graph.inputs))
     )
     solution = place_overlapping(problem)
-    offsets = zip(problem.lives, solution.offsets, strict=True)
-    start = {life.name: offset for life, offset in offsets}
-    placed = [_moved(buffer, start) for buffers in blocks for buffer in buffers]
-    placed.sort(key=lambda buffer: buffer.first_step)
     # A C object's size is a multiple of the alignment of its elements.
     element = max((_buffer_element_bytes(graph, b) for bs in resident for b in bs), default=1)
     use = MemoryUse(
@@ -143,7 +168,8 @@ def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         memory.size_bytes,
         _peak_step(problem.lives, steps),
     )
-    return Schedule(steps, tuple(placed), (use, *_near(tiles, steps, target)), solution.solver)
+    offsets = {v.name: at for v, at in zip(problem.lives, solution.offsets, strict=True)}
+    return _Filled(use, offsets, solution.solver)
 
 
 def _without_in_place(profile: Profile, tiles: TilePlan) -> Profile:
@@ -161,26 +187,6 @@ def _near(tiles: TilePlan, steps: Sequence[Line], target: Target) -> list[Memory
     budget = next(m.size_bytes for m in target.memories if m.name == most.memory)
     (step, *_) = [line.number for line in steps if line.kernel == most.kernel]
     return [MemoryUse(most.memory, most.near_bytes, most.near_bytes, budget, step)]
-
-
-def arena_memory(target: Target) -> Memory:
-    """Return the nearest memory that may hold the arena.
-
-    Raises:
-        UserError: the target has memories, and none of them may.
-    """
-    if not target.memories:
-        return UNNAMED
-    for memory in target.memories:
-        if not memory.holds or "arena" in memory.holds:
-            return memory
-    names = ", ".join(memory.name for memory in target.memories)
-    raise UserError(
-        f"target '{target.name}' has no memory that may hold the arena",
-        why=f"each of its memories ({names}) has 'holds' without 'arena'",
-        fix=f"add arena to the 'holds' of {target.memories[0].name}",
-        exit_code=2,
-    )
 
 
 def _is_code(profile: Profile, sharing: Sharing, kernel: str) -> bool:

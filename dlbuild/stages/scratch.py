@@ -33,21 +33,29 @@ def scratches(profile: Profile, tiles: TilePlan) -> Mapping[str, Scratch]:
     return found
 
 
-def scratch_buffers(profile: Profile, tiles: TilePlan, memory: Memory) -> tuple[Buffer, ...]:
-    """Return the buffers of working memory, in bytes from 0, alive while their steps run."""
+def scratch_buffers(
+    profile: Profile, tiles: TilePlan, arenas: Mapping[str, Memory], clusters: Mapping[str, str]
+) -> tuple[Buffer, ...]:
+    """Return the buffers of working memory, in bytes from 0, alive while their steps run.
+
+    arenas: of each cluster. clusters: of each kernel.
+    """
     together = Together(tiles)
+    memory_of = {
+        scratch_name(tile.kernel, tiles): arenas[clusters[tile.kernel]] for tile in tiles.tiles
+    }
     spans: dict[str, list[int]] = {}
     for tile, (first, last) in zip(tiles.tiles, together.spans, strict=True):
         spans.setdefault(scratch_name(tile.kernel, tiles), []).extend((first, last))
     return tuple(
         Buffer(
             name,
-            memory.name,
+            memory_of[name].name,
             0,
             scratch.count * size,
             min(spans[name]),
             max(spans[name]),
-            align_bytes=max(memory.align_bytes, size),
+            align_bytes=max(memory_of[name].align_bytes, size),
             dtype=scratch.dtype,
         )
         for name, scratch in scratches(profile, tiles).items()

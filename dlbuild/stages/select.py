@@ -98,7 +98,8 @@ class _Selection:
             return
         joined: list[Group] = []
         for consumer in consumers:
-            if is_move(consumer.instance) or not is_worth_it(group, consumer, tensor):
+            is_apart = self._graph.clusters.are_apart(group.anchor, consumer.anchor)
+            if is_apart or is_move(consumer.instance) or not is_worth_it(group, consumer, tensor):
                 return
             prologue = self._in_order((*group.ops, *consumer.prologue))
             found = self._fused(replace(consumer, prologue=prologue))
@@ -170,6 +171,8 @@ class _Selection:
 
     def _may_follow(self, producer: Group, tensor: str, group: Group) -> bool:
         if is_move(producer.instance) or tensor in self._graph.outputs:
+            return False
+        if self._graph.clusters.are_apart(producer.anchor, group.anchor):
             return False
         if any(g.anchor != group.anchor for g in self._consumers(tensor)):
             return False

@@ -37,6 +37,7 @@ class Block:
     members: where each begins, in order of joining.
     is_constant: the caller's input, which nothing may write.
     state: the state that lies in it from run to run, None of all others.
+    cluster: in whose memory it lies, if there are several.
     """
 
     size_bytes: Bytes
@@ -44,6 +45,7 @@ class Block:
     is_constant: bool = False
     members: dict[str, Bytes] = field(default_factory=dict)
     state: State | None = None
+    cluster: str = ""
 
     @property
     def root(self) -> str:
@@ -66,6 +68,7 @@ def share(  # noqa: PLR0913, PLR0917 - all that decides who lies where
     lives: Mapping[str, Lifetime],
     options: Options,
     rows: RowWise = NO_ROWS,
+    cluster_of: Mapping[str, str] | None = None,
 ) -> Sharing:
     """Decide, step by step, which tensors share bytes.
 
@@ -73,9 +76,10 @@ def share(  # noqa: PLR0913, PLR0917 - all that decides who lies where
     tensor of its own each, a constant, or an element that would lie unaligned. In place is
     chosen whenever nobody needs the overwritten bytes any more and they are the plan's to write.
     A kernel of several tiles is never in place: a later tile may read what an earlier one wrote.
-    Nor is one that is computed row by row, together with others.
+    Nor is one that is computed row by row, together with others. cluster_of: of each kernel, if
+    there are several; each writes into bytes of its own cluster.
     """
-    maker = _Maker(graph, profile, lives, options, rows)
+    maker = _Maker(graph, profile, lives, options, rows, cluster_of or {})
     for name in graph.inputs:
         maker.add_input(name)
     copies = set()
@@ -96,15 +100,17 @@ def share(  # noqa: PLR0913, PLR0917 - all that decides who lies where
 class _Maker:
     """Blocks as they grow."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that decides who lies where
         self,
         graph: Graph,
         profile: Profile,
         lives: Mapping[str, Lifetime],
         options: Options,
         rows: RowWise,
+        cluster_of: Mapping[str, str],
     ) -> None:
         self.rows = rows
+        self.cluster_of = cluster_of
         self.graph = graph
         self.lives = lives
         self.options = options
@@ -137,7 +143,7 @@ class _Maker:
         assert kernel.alias is not None
         (name,) = kernel.writes
         block = self.block_of.get(kernel.alias.source)
-        if block is None:
+        if block is None or not self._is_own(block, kernel):
             return False
         at = block.members[kernel.alias.source] + kernel.alias.offset_bytes
         if kernel.name in self.rows.kernels:
@@ -167,7 +173,8 @@ class _Maker:
                 and self._may_overwrite(kernel, source, name, step)
             ]
             if not sources:
-                self._open(name, name if self._is_callers_output(name) else "")
+                owner = name if self._is_callers_output(name) else ""
+                self._open(name, owner, cluster=self.cluster_of.get(kernel.name, ""))
                 continue
             if self._is_callers_output(name):
                 # Of two, the one that leaves the arena for the longer time.
@@ -190,6 +197,8 @@ class _Maker:
         if block is None or block.is_constant or self._size(source) != self._size(name):
             return False
         if block.state is not None and block.state != self.next_of.get(name):
+            return False
+        if not self._is_own(block, kernel):
             return False
         first = block.members[source]
         last = first + self._size(name)
@@ -224,9 +233,14 @@ class _Maker:
         if self._is_callers_output(name):
             block.owner = name
 
-    def _open(self, name: str, owner: str, *, is_constant: bool = False) -> None:
+    def _is_own(self, block: Block, kernel: Kernel) -> bool:
+        """Say whether bytes may hold what a kernel writes, as far as clusters are concerned."""
+        return block.is_constant or block.cluster == self.cluster_of.get(kernel.name, "")
+
+    def _open(self, name: str, owner: str, *, is_constant: bool = False, cluster: str = "") -> None:
         size_bytes = self.rows.ring_bytes.get(name, self._size(name))
-        block = Block(Bytes(size_bytes), owner, is_constant, {name: Bytes(0)})
+        begin = {name: Bytes(0)}
+        block = Block(Bytes(size_bytes), owner, is_constant, begin, cluster=cluster)
         self.blocks.append(block)
         self.block_of[name] = block
 

@@ -8,6 +8,7 @@ from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import NO_TILES, Tile, TilePlan, Touch, handwritten_kernel
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.cluster_memory import cores_of_kernels
 from dlbuild.stages.deal import WHOLE, Dealer, best_of
 from dlbuild.stages.parts import divide, tiles_of, touches_of
 from dlbuild.stages.spaces import space_of
@@ -34,7 +35,7 @@ def core_plan(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     parts = divided(graph, profile, costs, target, options, book)
     if options.schedule == "split":
         return parts
-    dealer = Dealer(profile, costs, target.resources)
+    dealer = Dealer(profile, costs, target.resources, cores_of_kernels(graph, profile, target))
     best = best_of(dealer, whole, WHOLE)
     return parts if dealer.deal(parts, "split").makespan < best.makespan else whole
 
@@ -47,8 +48,8 @@ def divided(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     options: Options,
     book: RuleBook,
 ) -> TilePlan:
-    """Return a plan in which each kernel that gains by it is divided among all cores."""
-    wish, count = wish_of(target, options), target.resources[1]
+    """Return a plan in which each kernel that gains by it is divided among its cluster's cores."""
+    wish, cores_of = wish_of(target, options), cores_of_kernels(graph, profile, target)
     tiles: list[Tile] = []
     touches: list[Touch] = []
     activations = frozenset(t for k in profile.kernels for t in (*k.reads, *k.writes))
@@ -58,7 +59,8 @@ def divided(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         # What is written by hand computes all of its outputs, in working memory of its own.
         is_whole = kernel.alias is not None or handwritten_kernel(kernel, NO_TILES) is not None
         space = None if is_whole else space_of(kernel, instance, graph, profile)
-        division = divide(space, count, activations) if space else None
+        count = len(cores_of[kernel.name])
+        division = divide(space, count, activations) if space and count > 1 else None
         time = costs.of[kernel.name].cost
         if space is None or division is None or division.longest * time + 2 * WAIT_COST >= time:
             tiles += whole

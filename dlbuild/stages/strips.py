@@ -11,8 +11,9 @@ from dlbuild.ir.tile_plan import Strip, Tile, TilePlan
 from dlbuild.rulebook.kernels import instance_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.rows import Rows, rows_of
+from dlbuild.stages.cluster_memory import arena_memory
 from dlbuild.stages.groups import Group, Groups
-from dlbuild.stages.schedule import arena_memory, arrange
+from dlbuild.stages.schedule import arrange
 
 STEP = 0.04
 """The share by which the arena of a plan is smaller than that of the one before."""

@@ -1,10 +1,10 @@
 """When each step of a schedule begins and ends, predicted from what kernels cost."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlbuild.ir.costs import Costs
-from dlbuild.ir.schedule import Schedule, Step
+from dlbuild.ir.schedule import Schedule, Step, Wait
 from dlbuild.ir.tile_plan import TilePlan
 
 WAIT_COST = 20
@@ -39,7 +39,10 @@ def timeline(steps: Sequence[Step], time: Callable[[Step], int]) -> Mapping[int,
     for step in steps:
         start = free.get(step.core, 0)
         for wait in step.waits:
-            start = max(start, found[wait.step].end) + WAIT_COST
+            # What is not there is of a run before the first.
+            if not wait.lag and wait.step in found:
+                start = max(start, found[wait.step].end)
+            start += WAIT_COST
         found[step.number] = Span(start, start + time(step))
         free[step.core] = found[step.number].end
     return found
@@ -49,3 +52,29 @@ def makespan(schedule: Schedule, tiles: TilePlan, costs: Costs) -> int:
     """Return when the last step ends."""
     spans = timeline(schedule.steps, time_of(tiles, costs))
     return max((span.end for span in spans.values()), default=0)
+
+
+RUNS = 4
+"""From so many runs on, those of a stream end at equal distances, or nearly."""
+
+
+def period(schedule: Schedule, tiles: TilePlan, costs: Costs) -> int:
+    """Return the time from the end of one run to that of the next, of many in a stream."""
+    time, count = time_of(tiles, costs), len(schedule.steps)
+    steps = [
+        replace(
+            step,
+            number=run * count + step.number,
+            waits=tuple(
+                Wait(wait.core, (run - wait.lag) * count + wait.step) for wait in step.waits
+            ),
+        )
+        for run in range(2 * RUNS)
+        for step in schedule.steps
+    ]
+    spans = timeline(steps, time)
+    ends = [
+        max(span.end for number, span in spans.items() if number // count == run)
+        for run in (RUNS - 1, 2 * RUNS - 1)
+    ]
+    return (ends[1] - ends[0]) // RUNS

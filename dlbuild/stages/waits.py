@@ -93,12 +93,14 @@ def meet(one: Use, other: Use) -> bool:
     return one.touch.meets(other.touch)
 
 
-def with_waits(
+def with_waits(  # noqa: PLR0913 - a plan, and how cores meet
     profile: Profile,
     tiles: TilePlan,
     schedule: Schedule,
     count: int,
     layers: Mapping[str, int] | None = None,
+    *,
+    is_stream: bool = False,
 ) -> Schedule:
     """Return a schedule whose steps wait for those that they meet on other cores.
 
@@ -111,9 +113,42 @@ def with_waits(
         schedule: steps with their cores, and places of tensors.
         count: of cores.
         layers: of each kernel, for cores that all meet before a layer begins; else None.
+        is_stream: a core may begin the next run while others are still at this one.
     """
+    if is_stream:
+        steps = _of_stream(_Maker(profile, tiles, schedule, count), schedule.steps)
+        return replace(schedule, steps=steps)
     maker = _Maker(profile, tiles, schedule, count)
     return replace(schedule, steps=tuple(maker.steps(schedule.steps, layers)))
+
+
+RUNS = 8
+"""So many runs on paper, at most, until the waits of one are those of the one before."""
+
+
+def _of_stream(maker: "_Maker", steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps with the waits of a run that follows others without a pause.
+
+    Each run is one more copy of the steps behind the last: what a core knows of it is known of the
+    run before too. Waits for a run before the first one are for what has been done.
+    """
+    before: tuple[Step, ...] = ()
+    for run in range(RUNS):
+        first = run * len(steps)
+        copies = [replace(step, number=first + step.number) for step in steps]
+        made = maker.steps(copies, None)
+        found = tuple(
+            replace(step, waits=tuple(_lagging(wait, run, len(steps)) for wait in with_waits.waits))
+            for step, with_waits in zip(steps, made, strict=True)
+        )
+        if run > 1 and found == before:
+            return found
+        before = found
+    raise AssertionError("the waits of a stream do not settle")
+
+
+def _lagging(wait: Wait, run: int, n_steps: int) -> Wait:
+    return Wait(wait.core, wait.step % n_steps, run - wait.step // n_steps)
 
 
 class _Maker:

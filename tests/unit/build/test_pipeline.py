@@ -9,7 +9,7 @@ import pytest
 from dlbuild.build.code import CodeDigests
 from dlbuild.build.pipeline import PIPELINE, with_verify
 from dlbuild.build.stage import FILES, Stage
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Cluster, Options, Target
 
 ROOT = Path(__file__).parents[3]
 CODE = CodeDigests()
@@ -49,9 +49,10 @@ def test_a_stage_declares_the_libraries_that_its_code_imports(stage: Stage) -> N
     assert imported <= {*stage.libraries}
 
 
-def test_each_file_is_made_once_and_before_it_is_read() -> None:
+@pytest.mark.parametrize("clusters", [(), (Cluster("left"), Cluster("right"))])
+def test_each_file_is_made_once_and_before_it_is_read(clusters: tuple[Cluster, ...]) -> None:
     made: list[str] = []
-    for stage in with_verify(layers=True).stages:
+    for stage in with_verify(layers=True).on(Target("t", clusters=clusters)).stages:
         assert set(stage.reads) <= set(made), stage.name
         made += stage.makes
     assert len(made) == len(set(made))

@@ -351,7 +351,6 @@ def test_a_fault_is_named_with_its_place(text: str, first: str, fix: str) -> Non
 
 
 LATER = {
-    "targets: {b: {clusters: []}}": "'clusters'",
     "targets: {b: {clock: 64 MHz}}": "'clock'",
     "targets: {b: {dma: {channels: 2}}}": "'channels'",
     "targets: {b: {dma: {two_dimensional: false}}}": "'two_dimensional'",

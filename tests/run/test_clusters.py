@@ -1,0 +1,167 @@
+"""Nets on clusters of threads of this machine: right values, no race, an ONNX file that agrees."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import yaml
+
+from dlbuild.build.builder import How, build
+from dlbuild.build.engine import Engine, path_of
+from dlbuild.build.pipeline import PIPELINE
+from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.build.steps.book import book_of
+from dlbuild.cli.main import run
+from dlbuild.ir import codec, weights
+from dlbuild.ir.graph import Graph
+from dlbuild.ir.profile import Profile
+from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.ir.weights import Array
+from dlbuild.run.runner import Built, model_program, run_model
+from dlbuild.run.runner_program import compiler_for
+from dlbuild.run.samples import samples_of
+from dlbuild.run.toolchain import identify
+from dlbuild.run.verify import Checks, verify
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
+BATCH = 4
+RACES = "-fsanitize=thread"
+WAYS = ("data", "model", "pipeline")
+
+
+def clusters(*counts: int, size: str = "64 KiB") -> list[dict[str, object]]:
+    return [
+        {"name": f"c{n}", "resources": {"threads": count}, "memories": {"l1": size}}
+        for n, count in enumerate(counts)
+    ]
+
+
+def project(folder: Path, model: str, target: dict[str, object]) -> None:
+    """Write a recipe for one of the digits nets, with a batch for what divides it."""
+    proto = onnx.load(DIGITS / f"{model}.onnx")
+    if target.get("parallel") == "data":
+        for value in (*proto.graph.input, *proto.graph.output):
+            value.type.tensor_type.shape.dim[0].dim_value = BATCH
+        del proto.graph.value_info[:]
+    onnx.save(proto, folder / "digits.onnx")
+    recipe = {
+        "version": 1,
+        "models": {"digits": {"source": "digits.onnx"}},
+        "targets": {"here": {"extends": "host", **target}},
+    }
+    (folder / "dlbuild.yaml").write_text(yaml.safe_dump(recipe))
+
+
+def built(folder: Path, model: str, target: dict[str, object]) -> tuple[Engine, Build, Built]:
+    project(folder, model, target)
+    recipe = read_recipe()
+    engine = build(recipe, PIPELINE, How(), identify, lambda _: None)
+    (one,) = recipe.builds
+    made = Built(
+        one.model,
+        codec.decode(engine.content(one, "graph"), Graph),
+        codec.decode(engine.content(one, "profile"), Profile),
+        codec.decode(engine.content(one, "schedule"), Schedule),
+        book_of(recipe.folders),
+        recipe.targets[one.target],
+        one.options,
+        path_of(engine.out, one, "header").parent,
+        codec.decode(engine.content(one, "tiles"), TilePlan),
+    )
+    return engine, one, made
+
+
+@pytest.fixture(autouse=True)
+def _in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("model", "counts"), [("digits", (1, 1, 1, 1)), ("digits_int8", (2, 2))])
+def test_clusters_compute_what_the_model_does(
+    tmp_path: Path, model: str, way: str, counts: tuple[int, ...]
+) -> None:
+    target: dict[str, object] = {"parallel": way, "clusters": clusters(*counts)}
+    engine, one, made = built(tmp_path, model, target)
+    numbers = weights.decode(engine.content(one, "weights"))
+    samples = samples_of(None, made.graph)
+    verdict = verify(made, numbers, tmp_path / "digits.onnx", samples, Checks(n_runs=2))
+    assert verdict.passed
+    assert len(made.schedule.memories) == len(counts)
+    assert {step.core for step in made.schedule.steps} == set(range(4))
+    _check_file(path_of(engine.out, one, "clustered"), samples[0].inputs)
+
+
+def _check_file(file: Path, feed: Mapping[str, Array]) -> None:
+    """The file of the clusters gives what the model gives, in ONNX Runtime."""
+    proto = onnx.load(file)
+    onnx.checker.check_model(proto, full_check=True)
+    placed = [{p.key: p.value for p in node.metadata_props} for node in proto.graph.node]
+    names = next(p.value for p in proto.metadata_props if p.key == "clusters")
+    assert {props["cluster"] for props in placed} == set(names.split())
+    assert any("communication" in props for props in placed)
+    due, found = (
+        onnxruntime.InferenceSession(name, providers=["CPUExecutionProvider"]).run(None, feed)
+        for name in ("digits.onnx", str(file))
+    )
+    for one_due, one_found in zip(due, found, strict=True):
+        np.testing.assert_array_equal(one_due, one_found)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_clusters_have_no_race(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TSAN_OPTIONS", "exitcode=66")
+    target: dict[str, object] = {"parallel": way, "clusters": clusters(2, 1)}
+    _, _, made = built(tmp_path, "digits_int8", target)
+    sources = [made.folder / "digits_weights.c", *made.ports(is_honest=True)]
+    maker = compiler_for(made.target, (RACES,))
+    program = maker.program(model_program(made), "run", sources, tmp_path)
+    samples = [sample.inputs for sample in samples_of(None, made.graph)]
+    assert run_model(made, program, samples, 3)
+
+
+@pytest.mark.parametrize("parameters", ["shared", "replicated"])
+def test_parameters_are_there_once_or_for_each_cluster(tmp_path: Path, parameters: str) -> None:
+    target: dict[str, object] = {
+        "parallel": "data",
+        "parameters": parameters,
+        "clusters": clusters(1, 1),
+    }
+    engine, one, made = built(tmp_path, "digits_int8", target)
+    assert made.model.tables.size_bytes > 0
+    text = engine.content(one, "weights_source").decode()
+    assert text.count("conv2_w") == 1
+    assert ("conv4_w" in text) == (parameters == "replicated")
+
+
+def test_the_error_of_a_budget_names_the_cluster_and_what_fits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = clusters(1, 1, size="1408 B")
+    target: dict[str, object] = {"parallel": "pipeline", "clusters": room}
+    project(tmp_path, "digits_int8", target)
+    assert run(("build",)) == 1
+    said = capsys.readouterr().err
+    assert "the arena of cluster 'c0' needs 1,536 B of l1, the budget is 1,408 B" in said
+    assert "would fit: parallel: model (c0 1,024 B, c1 1,024 B)" in said
+    assert "fix: set l1: 1.5 KiB in cluster 'c0', or what a line above says" in said
+
+
+def test_a_batch_of_one_is_not_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project(tmp_path, "digits_int8", {"parallel": "model", "clusters": clusters(1, 1)})
+    assert run(("build", "-D", "parallel=data")) == 1
+    said = capsys.readouterr().err
+    assert "a batch of 1 cannot be divided among 2 clusters" in said
+
+
+def test_resources_and_clusters_exclude_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target: dict[str, object] = {"resources": {"threads": 2}, "clusters": clusters(1, 1)}
+    project(tmp_path, "digits_int8", target)
+    assert run(("build",)) == 2
+    assert "a target has 'resources' or 'clusters'" in capsys.readouterr().err
