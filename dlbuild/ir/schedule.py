@@ -60,13 +60,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """How one memory is filled: arena height, provable lower bound, budget, fullest step."""
+    """How one memory is filled: arena height, provable lower bound, budget, fullest step.
+
+    is_near: it holds no arena, but windows of kernels and tensors that stay between them.
+    """
 
     memory: str
     height_bytes: int
     bound_bytes: int
     budget_bytes: int | None
     peak_step: int
+    is_near: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,11 @@ class Schedule:
     buffers: tuple[Buffer, ...]
     memories: tuple[MemoryUse, ...]
     solver: str = ""
+
+    @property
+    def near(self) -> tuple[MemoryUse, ...]:
+        """How near memories are filled."""
+        return tuple(use for use in self.memories if use.is_near)
 
     @cached_property
     def buffer(self) -> Mapping[str, Buffer]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dlbuild.ir.profile import Handwriting, Kernel
+from dlbuild.ir.profile import Handwriting, Kernel, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +213,17 @@ class Tiling:
 
 
 @dataclass(frozen=True, slots=True)
+class Resident:
+    """A tensor that lies in a near memory as a whole, from the step that writes it to the last that
+    reads it, and its views with it: no window of it is moved.
+    """
+
+    tensor: str
+    memory: str
+    offset_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class TilePlan:
     """The tasks of each kernel, in order of execution, kernels in the profile's order.
 
@@ -220,6 +231,7 @@ class TilePlan:
     sums: the partial results of layers.
     tilings: kernels that run through a near memory. One step of the schedule runs all its tasks.
     touches: what each tile with boxes reads and writes; others touch whole tensors.
+    residents: tensors that lie in a near memory beside the windows of tilings.
     """
 
     tiles: tuple[Tile, ...]
@@ -227,10 +239,20 @@ class TilePlan:
     sums: tuple[Sums, ...] = ()
     tilings: tuple[Tiling, ...] = ()
     touches: tuple[Touch, ...] = ()
+    residents: tuple[Resident, ...] = ()
 
 
 NO_TILES = TilePlan(())
 """The plan of a model whose tensors are all resident."""
+
+
+def resident_names(profile: Profile, tiles: TilePlan) -> frozenset[str]:
+    """Return the tensors that lie in a near memory as a whole, views included."""
+    found = {resident.tensor for resident in tiles.residents}
+    for kernel in profile.kernels:
+        if kernel.alias is not None and kernel.alias.source in found:
+            found.update(kernel.writes)
+    return frozenset(found)
 
 
 def handwritten_kernel(kernel: Kernel, tiles: TilePlan) -> Handwriting | None:

@@ -1,16 +1,20 @@
-"""Bytes of the arena that hold nothing between two steps, for programs that overwrite them."""
+"""Bytes of memories that hold nothing between two steps, for programs that overwrite them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.schedule import MemoryUse, Schedule
 
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """Bytes [first, first + count) that nobody needs once `step` has ended."""
+    """Bytes [first, first + count) of a memory that nobody needs once `step` has ended.
+
+    level: 0 is the arena, others are near memories.
+    """
 
     step: int
+    level: int
     first: int
     count: int
 
@@ -20,7 +24,11 @@ def dead_after(schedule: Schedule) -> Iterator[Dead]:
 
     Steps of a strip run together; the hook follows the last of them.
     """
-    use = schedule.memories[0]
+    for level, use in enumerate((schedule.memories[0], *schedule.near)):
+        yield from _dead_in(schedule, level, use)
+
+
+def _dead_in(schedule: Schedule, level: int, use: MemoryUse) -> Iterator[Dead]:
     steps = schedule.steps
     for step, after in zip(steps, (*steps[1:], None), strict=True):
         is_inside = after is not None and step.strip and after.strip == step.strip
@@ -32,10 +40,10 @@ def dead_after(schedule: Schedule) -> Iterator[Dead]:
             if b.memory == use.memory
             and b.first_step <= step.number
             # What lives to the end may be an output, which the caller reads after the last step.
-            and (step.number < b.last_step - 1 or b.last_step == len(steps))
+            and (step.number < b.last_step - 1 or (b.last_step == len(steps) and not level))
         )
         at = 0
         for first, end in (*lives, (use.height_bytes, use.height_bytes)):
             if at < first:
-                yield Dead(step.number, at, first - at)
+                yield Dead(step.number, level, at, first - at)
             at = max(at, end)

@@ -120,7 +120,7 @@ def model_program(
     # On several cores another one may still read what is dead for this one.
     is_alone = built.target.resources[1] == 1
     kills_dead = kills_dead and built.options.hook and not is_linked and is_alone
-    user = "arena" if built.options.arena == "caller" else "&arena"
+    user = {"caller": "arena", "static": "&arena"}.get(_arena_kind(built), "NULL")
     ports = built.model.face.ports
     context = {
         "inputs": [_port(built, p, is_linked=is_linked) for p in ports if p.is_input],
@@ -287,13 +287,21 @@ def _render(built: Built, template: str, context: Mapping[str, object], suffix: 
     common = {
         "name": built.name,
         "source": f"{built.name}.{suffix}",
-        "arena": built.options.arena if rooms else "",
+        "arena": _arena_kind(built),
         "arenas": rooms,
         "hook": built.options.hook,
-        "has_near": bool(built.tiles.tilings),
+        "has_near": bool(built.schedule.near),
         "cores": built.target.resources[1],
     }
     return built.model.environment.get_template(template).render({**common, **context})
+
+
+def _arena_kind(built: Built) -> str:
+    """Return whose arena there is: `static`, `caller`, or none. The caller's may be empty."""
+    rooms = arenas(built.graph, built.schedule)
+    if built.options.arena == "caller" or any(room.members for room in rooms):
+        return built.options.arena
+    return ""
 
 
 def _arguments(built: Built, user: str = "NULL") -> list[str]:

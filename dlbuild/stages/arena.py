@@ -9,10 +9,11 @@ from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule
 from dlbuild.ir.target import Options, Target
-from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.interface import Interface
 
 CALLER = "caller"
+NEAR = "near."
+"""What the arrays of the near memory are members of in C."""
 
 MEMBER = {
     "bool": "b8",
@@ -109,7 +110,7 @@ def dtype_of(graph: Graph, buffer: Buffer) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NearRoom:
-    """The near memory in C: a union of typed arrays that the windows of one kernel lie in."""
+    """A near memory in C: a union of typed arrays that windows lie in, and tensors that stay."""
 
     use: MemoryUse
     members: tuple[Member, ...]
@@ -117,12 +118,12 @@ class NearRoom:
     align_bytes: int
 
 
-def near_room(tiles: TilePlan, schedule: Schedule, target: Target) -> NearRoom | None:
-    """Return the room for windows, None if no kernel uses any."""
-    if not tiles.tilings:
+def near_room(graph: Graph, schedule: Schedule, target: Target) -> NearRoom | None:
+    """Return the room in the near memory, None if nothing uses any."""
+    if not schedule.near:
         return None
-    use = schedule.memories[1]
-    ctypes = {storage(b.dtype) for t in tiles.tilings for b in t.buffers}
+    (use,) = schedule.near
+    ctypes = {storage(dtype_of(graph, b)) for b in schedule.buffers if b.memory == use.memory}
     align = max(m.align_bytes for m in target.memories if m.name == use.memory)
     natural = max(align, *(_SIZE[c] for c in ctypes))
     size_bytes = -(-use.height_bytes // natural) * natural
@@ -143,6 +144,7 @@ class Places:
         self._face = face
         self._nearest = schedule.memories[0].memory
         self._arena = f"{name_of(self._nearest)}{'->' if options.arena == 'caller' else '.'}"
+        self._near = {use.memory for use in schedule.near}
 
     def element(self, tensor: str) -> str:
         """Return the expression of a tensor's first element."""
@@ -172,6 +174,8 @@ class Places:
     def _array(self, buffer: Buffer) -> str:
         if buffer.memory == CALLER:
             return self._owner(buffer)
+        if buffer.memory in self._near:
+            return f"{NEAR}{MEMBER[self._ctype(buffer)]}"
         arena = self._arena if buffer.memory == self._nearest else f"{name_of(buffer.memory)}."
         return f"{arena}{MEMBER[self._ctype(buffer)]}"
 

@@ -14,7 +14,7 @@ from dlbuild.ir.schedule import Buffer, Schedule, Step
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.audit_clusters import cluster_faults, known_memories
-from dlbuild.stages.audit_near import near_faults
+from dlbuild.stages.audit_near import near_faults, needed_windows
 from dlbuild.stages.audit_rows import replay_rows
 from dlbuild.stages.audit_scratch import needed_scratch, scratch_faults
 from dlbuild.stages.audit_state import interface_of, state_faults
@@ -135,6 +135,7 @@ def _buffers(plan: _Plan) -> Iterator[str]:
     written = [name for kernel in plan.profile.kernels for name in kernel.writes]
     sums = {s.name: s.count * DTYPES[s.dtype].bits // 8 for s in plan.tiles.sums}
     sums |= needed_scratch(plan.profile, plan.tiles)
+    sums |= needed_windows(plan.tiles)
     for name in (*plan.graph.inputs, *written, *sums):
         if names.count(name) != 1:
             yield f"{name} has {names.count(name)} buffers"

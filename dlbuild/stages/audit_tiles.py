@@ -11,8 +11,8 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
-from dlbuild.ir.tile_plan import TilePlan, Tiling
-from dlbuild.rulebook.instance import Nest, Operand
+from dlbuild.ir.tile_plan import NearBuffer, TilePlan, Tiling, resident_names
+from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.tiles import window
@@ -37,13 +37,29 @@ def audit_tiles(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what i
     """
     memories = {memory.name: memory for memory in target.memories}
     wish = wish_of(target, options)
+    staying = resident_names(profile, plan)
     for tiling in plan.tilings:
         memory = memories[tiling.memory]
         if memory.size_bytes is not None and tiling.near_bytes > memory.size_bytes:
             raise AuditError(f"{tiling.kernel} needs {tiling.near_bytes} B of {memory.name}")
         instance = instance_of(profile.kernel[tiling.kernel], graph, book, wish)
-        for fault in tiling_faults(tiling, instance.nests[0], instance.operands):
+        faults = tiling_faults(tiling, instance.nests[0], instance.operands)
+        for fault in (*_unmoved(tiling, instance, graph, staying), *faults):
             raise AuditError(f"{tiling.kernel}: {fault}")
+
+
+def _unmoved(
+    tiling: Tiling, instance: Instance, graph: Graph, staying: frozenset[str]
+) -> Iterator[str]:
+    """Operands without a window stay in the near memory, or are one number of the table."""
+    moved = {buffer.operand for buffer in tiling.buffers}
+    read = {a.operand for a in instance.nests[0].access.values()}
+    for operand in instance.operands:
+        if operand.name not in read or operand.name in moved or operand.tensor in staying:
+            continue
+        is_constant = operand.role == "constant" or operand.tensor in graph.constants
+        if not is_constant or prod(operand.shape) != 1:
+            yield f"{operand.name} is neither moved nor near"
 
 
 def tiling_faults(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator[str]:
@@ -84,33 +100,33 @@ def _loop_faults(tiling: Tiling, nest: Nest) -> Iterator[str]:
 def _replay(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator[str]:
     """Run all tasks: what each reads is in a buffer, what it writes is written nowhere else."""
     buffers = {buffer.operand: buffer for buffer in tiling.buffers}
-    moved = [operand for operand in operands if operand.name in buffers]
+    # A result that stays is written where it lies, each task its part.
+    outputs = [o for o in operands if o.role == "output"]
+    brought = [o for o in operands if o.role != "output" and o.name in buffers]
     held: dict[str, tuple[Hull | None, ...]] = {}
     slot = dict.fromkeys(buffers, 0)
-    written = {o.name: np.zeros(_shape(nest, o), np.uint8) for o in moved if o.role == "output"}
+    written = {o.name: np.zeros(_shape(nest, o), np.uint8) for o in outputs}
     traffic = tasks = transfers = 0
-    hulls = {operand.name: _Hulls(tiling, nest, operand) for operand in moved}
+    hulls = {o.name: _Hulls(tiling, nest, o) for o in (*outputs, *brought)}
     for box in _boxes(tiling, nest):
         tasks += 1
         is_last = all(box[a][1] == nest.extent[a] for a in tiling.reduction)
-        for operand in moved:
-            buffer = buffers[operand.name]
-            hull = hulls[operand.name].over(box)
-            size = prod(b - a for a, b in hull) * DTYPES[operand.dtype].bits // 8
-            if any(b - a > n for (a, b), n in zip(hull, buffer.shape, strict=True)):
-                yield f"task {tasks - 1} touches more of {operand.name} than its buffer holds"
-            if operand.role == "output":
-                if is_last:
-                    written[operand.name][tuple(slice(a, b) for a, b in hull)] += 1
-                    traffic, transfers = traffic + size, transfers + 1
-                continue
-            now = held.get(operand.name, (None,) * buffer.copies)
-            if now[slot[operand.name]] != hull:
-                traffic, transfers = traffic + size, transfers + 1
-                if buffer.copies == 1 and tasks > 1:
-                    yield f"task {tasks - 1} overwrites {operand.name}, which is in use"
-                slot[operand.name] = (slot[operand.name] + (tasks > 1)) % buffer.copies
-                held[operand.name] = _with(now, slot[operand.name], hull)
+        touched = {o.name: hulls[o.name].over(box) for o in (*outputs, *brought)}
+        yield from _size_faults(tasks - 1, touched, buffers)
+        leaving = outputs if is_last else []
+        for operand in leaving:
+            written[operand.name][tuple(slice(a, b) for a, b in touched[operand.name])] += 1
+        coming = []
+        for operand in brought:
+            name, hull = operand.name, touched[operand.name]
+            now = held.get(name, (None,) * buffers[name].copies)
+            if now[slot[name]] != hull:
+                coming.append(operand)
+                slot[name] = (slot[name] + (tasks > 1)) % buffers[name].copies
+                held[name] = _with(now, slot[name], hull)
+        moved = [*coming, *(o for o in leaving if o.name in buffers)]
+        traffic += sum(_hull_bytes(touched[o.name], o) for o in moved)
+        transfers += len(moved)
     for name, counts in written.items():
         yield from _written_faults(name, counts)
     if (tasks, transfers, traffic) != (tiling.tasks, tiling.transfers, tiling.traffic_bytes):
@@ -118,6 +134,20 @@ def _replay(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator
             f"{tasks} tasks move {traffic} B in {transfers} windows, the plan says"
             f" {tiling.tasks}, {tiling.traffic_bytes} B and {tiling.transfers}"
         )
+
+
+def _hull_bytes(hull: Hull, operand: Operand) -> int:
+    return prod(b - a for a, b in hull) * DTYPES[operand.dtype].bits // 8
+
+
+def _size_faults(
+    task: int, touched: Mapping[str, Hull], buffers: Mapping[str, NearBuffer]
+) -> Iterator[str]:
+    for name, hull in touched.items():
+        if name not in buffers:
+            continue
+        if any(b - a > n for (a, b), n in zip(hull, buffers[name].shape, strict=True)):
+            yield f"task {task} touches more of {name} than its buffer holds"
 
 
 class _Hulls:

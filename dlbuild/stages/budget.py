@@ -39,10 +39,11 @@ def check_model(graph: Graph, profile: Profile, schedule: Schedule, target: Targ
     for use in schedule.memories:
         if use.budget_bytes is None:
             continue
-        needed = use.height_bytes + (target.stack_bytes or 0)
+        stack_bytes = 0 if use.is_near else target.stack_bytes or 0
+        needed = use.height_bytes + stack_bytes
         if needed <= use.budget_bytes:
             continue
-        stack = f" and the stack {bytes_text(target.stack_bytes)}" if target.stack_bytes else ""
+        stack = f" and the stack {bytes_text(stack_bytes)}" if stack_bytes else ""
         cluster, _, memory = use.memory.rpartition(".")
         owner = f"the arena of cluster '{cluster}'" if cluster else "the arena"
         there = f" in cluster '{cluster}'" if cluster else ""
@@ -156,8 +157,6 @@ def _bound(schedule: Schedule, use: MemoryUse, target: Target) -> str:
     way = "in strips of rows" if any(step.strip for step in schedule.steps) else "layer by layer"
     if count > 1:
         way += f" (no strips with {count} {kind})"
-    elif len(schedule.memories) > 1:  # clusters have several cores in all
-        way += f" (no strips with tiles in {schedule.memories[1].memory})"
     bound = f"lower bound {way}: {bytes_text(use.bound_bytes)}"
     if use.bound_bytes == use.height_bytes:
         return f"{bound}, reached"

@@ -9,7 +9,7 @@ from dlbuild.emit.handwritten import render
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
 from dlbuild.ir.profile import Kernel
 from dlbuild.ir.schedule import Schedule, Step
-from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel
+from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel, resident_names
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places
@@ -122,7 +122,8 @@ def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tupl
     tiling = next((t for t in tiles.tilings if t.kernel == kernel), None)
     if tiling is not None:
         planned = model.profile.kernel[kernel]
-        space = space_of(planned, instance, model.graph, model.profile)
+        staying = resident_names(model.profile, tiles)
+        space = space_of(planned, instance, model.graph, model.profile, staying)
         assert space is not None, "what has a tiling can be cut"
         return tile_texts(
             instance,

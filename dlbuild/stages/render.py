@@ -26,6 +26,7 @@ from dlbuild.stages.arena import (
     CALLER,
     Arena,
     Member,
+    NearRoom,
     Places,
     arena,
     arenas,
@@ -162,7 +163,7 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Ar
         "is_callers_arena": is_callers,
         "accessors": accessors(model, schedule),
         "hook": options.hook,
-        "reentrancy": _reentrancy(model, tiles),
+        "reentrancy": _reentrancy(model, schedule),
         "overlap": len(parameters(model, schedule)) > 1,
         "parameter_docs": parameter_docs(model, schedule),
         "declaration": declaration(model, schedule),
@@ -191,14 +192,14 @@ def _clusters(model: Sources) -> list[str]:
     return wrapped(f"Clusters and their cores: {', '.join(found)}.", COLUMNS - len(" * "))
 
 
-def _reentrancy(model: Sources, tiles: TilePlan) -> str:
+def _reentrancy(model: Sources, schedule: Schedule) -> str:
     """Say whether several runs may be under way."""
     if model.options.arena != "caller":
         return "Not reentrant (static arena)."
     if model.target.resources[1] > 1:
         return "One run at a time, since it uses all cores."
-    if tiles.tilings:
-        return f"One run at a time, since all use the windows in {tiles.tilings[0].memory}."
+    for use in schedule.near:
+        return f"One run at a time, since all use the same bytes of {use.memory}."
     return "Reentrant, with an arena for each instance."
 
 
@@ -226,12 +227,12 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Aren
     is_static = options.arena == "static" and any(room.members for room in rooms)
     pumped = helpers_of(model.environment, [found.text for found in strips.strips])
     helpers = united([*(text.helpers for text in texts), pumped])
-    near = near_room(tiles, schedule, model.target)
+    near = near_room(model.graph, schedule, model.target)
     context: Context = {
         "near": near,
         "job": job(model, schedule),
         "near_section": _section_attribute(_section(model, near.use.memory)) if near else "",
-        "near_budget": _budget(near.use.budget_bytes) if near else "",
+        "near_lines": _near_lines(schedule, near) if near else [],
         "includes": sorted(
             {"stdint.h"}.union(*(text.includes for text in texts), state_includes(model))
         ),
@@ -368,6 +369,20 @@ def _memory_lines(model: Sources, schedule: Schedule, room: Arena) -> list[str]:
         note = f"Not counted, because the caller holds them: {names}."
         lines += ["", *wrapped(note, COLUMNS - len(" * "))]
     return lines
+
+
+def _near_lines(schedule: Schedule, near: NearRoom) -> list[str]:
+    """Return what is said of the near memory: how full it is, and what stays in it."""
+    use = near.use
+    lines = [
+        f"Near memory: {near.size_bytes:,} B of {use.memory}, {_budget(use.budget_bytes)}; these",
+        f"steps need {use.bound_bytes:,} B at least. Windows of one kernel at a time lie in it",
+    ]
+    here = [b for b in schedule.buffers if b.memory == use.memory]
+    staying = [b for b in here if not b.dtype]
+    if not staying:
+        return [*lines[:1], lines[1] + "."]
+    return [*lines, "beside what stays from one kernel to the next:", "", *lifetime_table(staying)]
 
 
 def _declarations(model: Sources) -> str:

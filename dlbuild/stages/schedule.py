@@ -1,6 +1,6 @@
 """Order of the tasks, life and place of every tensor."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -10,7 +10,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule
 from dlbuild.ir.schedule import Step as Line
 from dlbuild.ir.target import Memory, Options, Target
-from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.ir.tile_plan import TilePlan, resident_names
 from dlbuild.stages.budget import check_model
 from dlbuild.stages.carried import after_tensors, carried_names
 from dlbuild.stages.cluster_memory import arenas_of, cluster_of
@@ -18,10 +18,11 @@ from dlbuild.stages.lifetimes import Lifetime, kept_until_taken, lifetimes
 from dlbuild.stages.order import least_peak_order
 from dlbuild.stages.overlap import place_overlapping
 from dlbuild.stages.peak import Part
-from dlbuild.stages.problem import Bytes, Live, Problem, Step, aligned, live_at
+from dlbuild.stages.problem import Bytes, Live, Problem, Step, aligned, live_at, lower_bound
 from dlbuild.stages.scratch import scratch_buffers
 from dlbuild.stages.sharing import CALLER, Block, Sharing, share
 from dlbuild.stages.together import Together
+from dlbuild.stages.windows import near_buffers
 
 Spans = Sequence[tuple[int, int]]
 """For each step the steps [first, last) that may run at the same time, or later than it."""
@@ -77,8 +78,8 @@ def _reordered(graph: Graph, profile: Profile, tiles: TilePlan, options: Options
     """Return the tiles with their kernels in the order of least peak."""
     runs = [tuple(run) for _, run in groupby(tiles.tiles, key=lambda tile: tile.kernel)]
     kernels = [profile.kernel[run[0].kernel] for run in runs]
-    if tiles.strips or len({k.name for k in kernels}) < len(kernels):
-        return tiles  # what runs together has an order of its own
+    if tiles.strips or tiles.residents or len({k.name for k in kernels}) < len(kernels):
+        return tiles  # what runs together, or stays near, has an order of its own
     parts = [
         Part(k.reads, k.writes, k.in_place, k.alias is not None, after_tensors(profile, k))
         for k in kernels
@@ -107,30 +108,22 @@ def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         lives |= {name: own[name] for name in carried_names(graph, profile)}
     lives |= kept_until_taken(graph, profile, options, len(kernels))
     sharing = share(graph, profile, kernels, lives, options, together.row_wise, clusters)
-    steps = tuple(
-        Line(
-            number,
-            tile.kernel,
-            tile.number,
-            is_code=_is_code(profile, sharing, tile.kernel),
-            strip=together.strip_of.get(tile.kernel, 0),
-        )
-        for number, tile in enumerate(tiles.tiles)
-    )
-    nearest = next(iter(arenas.values()))
+    steps = _lines(profile, tiles, sharing, together)
+    home = _homes(tiles, target, arenas)
     blocks = [
-        together.ringed(_buffers(graph, block, lives, arenas.get(block.cluster, nearest)))
-        for block in sharing.blocks
+        together.ringed(_buffers(graph, block, lives, home(block))) for block in sharing.blocks
     ]
-    blocks += [(buffer,) for buffer in together.sums(nearest)]
+    blocks += [(buffer,) for buffer in together.sums(next(iter(arenas.values())))]
     blocks += [(buffer,) for buffer in scratch_buffers(profile, tiles, arenas, clusters)]
     filled = [
         _filled(graph, blocks, memory, steps, together, options) for memory in arenas.values()
     ]
-    start = {name: offset for one in filled for name, offset in one.offsets.items()}
+    start = {r.tensor: r.offset_bytes for r in tiles.residents}
+    start |= {name: offset for one in filled for name, offset in one.offsets.items()}
     placed = [_moved(buffer, start) for buffers in blocks for buffer in buffers]
+    placed += near_buffers(tiles, kernels, target)
     placed.sort(key=lambda buffer: buffer.first_step)
-    uses = (*(one.use for one in filled), *_near(tiles, steps, target))
+    uses = (*(one.use for one in filled), *_near(tiles, placed, steps, target))
     return Schedule(steps, tuple(placed), uses, filled[0].solver)
 
 
@@ -154,10 +147,8 @@ def _filled(  # noqa: PLR0913, PLR0917 - what is placed, and what it depends on
     """Place the blocks of one memory."""
     resident = [buffers for buffers in blocks if buffers[0].memory == memory.name]
     kept = _kept(graph, options)
-    resident_lives = tuple(_life(b, kept) for b in resident)
-    problem = Problem(
-        resident_lives, together.apart(resident, clear=kept, of=frozenset(graph.inputs))
-    )
+    apart = together.apart(resident, clear=kept, of=frozenset(graph.inputs))
+    problem = Problem(tuple(_life(b, kept) for b in resident), apart)
     solution = place_overlapping(problem)
     # A C object's size is a multiple of the alignment of its elements.
     element = max((_buffer_element_bytes(graph, b) for bs in resident for b in bs), default=1)
@@ -172,21 +163,70 @@ def _filled(  # noqa: PLR0913, PLR0917 - what is placed, and what it depends on
     return _Filled(use, offsets, solution.solver)
 
 
+def _lines(
+    profile: Profile, tiles: TilePlan, sharing: Sharing, together: Together
+) -> tuple[Line, ...]:
+    """Return a step for each tile."""
+    return tuple(
+        Line(
+            number,
+            tile.kernel,
+            tile.number,
+            is_code=_is_code(profile, sharing, tile.kernel),
+            strip=together.strip_of.get(tile.kernel, 0),
+        )
+        for number, tile in enumerate(tiles.tiles)
+    )
+
+
 def _without_in_place(profile: Profile, tiles: TilePlan) -> Profile:
-    """Return the profile for sharing: a later task may read what an earlier one has written."""
+    """Return the profile for sharing: a later task may read what an earlier one has written, and
+    what stays near lies apart from what does not.
+    """
     cut = {tiling.kernel for tiling in tiles.tilings}
-    kernels = (replace(k, in_place=()) if k.name in cut else k for k in profile.kernels)
+    near = resident_names(profile, tiles)
+    kernels = (
+        replace(k, in_place=()) if k.name in cut or near & {*k.reads, *k.writes} else k
+        for k in profile.kernels
+    )
     return replace(profile, kernels=tuple(kernels))
 
 
-def _near(tiles: TilePlan, steps: Sequence[Line], target: Target) -> list[MemoryUse]:
-    """Return how the near memory is filled: by the windows of one kernel at a time."""
-    if not tiles.tilings:
-        return []
-    most = max(tiles.tilings, key=lambda tiling: tiling.near_bytes)
-    budget = next(m.size_bytes for m in target.memories if m.name == most.memory)
-    (step, *_) = [line.number for line in steps if line.kernel == most.kernel]
-    return [MemoryUse(most.memory, most.near_bytes, most.near_bytes, budget, step)]
+def _homes(
+    tiles: TilePlan, target: Target, arenas: Mapping[str, Memory]
+) -> Callable[[Block], Memory]:
+    """Return what says in which memory a block lies that is not the caller's."""
+    memories = {memory.name: memory for memory in target.memories}
+    near = {resident.tensor: memories[resident.memory] for resident in tiles.residents}
+    nearest = next(iter(arenas.values()))
+    return lambda block: near.get(block.root, arenas.get(block.cluster, nearest))
+
+
+def _near(
+    tiles: TilePlan, buffers: Sequence[Buffer], steps: Sequence[Line], target: Target
+) -> list[MemoryUse]:
+    """Return how each near memory is filled: by windows, and by what stays in it."""
+    used = {t.memory for t in tiles.tilings} | {r.memory for r in tiles.residents}
+    uses = []
+    for memory in target.memories:
+        here = [b for b in buffers if b.memory == memory.name]
+        if memory.name not in used or not here:
+            continue
+        roots = dict.fromkeys(b.alias_of or b.tensor for b in here)
+        blocks = ([b for b in here if root in (b.tensor, b.alias_of)] for root in roots)
+        lives = tuple(_near_life(block) for block in blocks)
+        height = max(b.offset_bytes + b.size_bytes for b in here)
+        peak = _peak_step(lives, steps)
+        bound = lower_bound(lives)
+        uses.append(MemoryUse(memory.name, height, bound, memory.size_bytes, peak, is_near=True))
+    return uses
+
+
+def _near_life(buffers: Sequence[Buffer]) -> Live:
+    """Return the life of bytes that have their place."""
+    start = min(buffer.offset_bytes for buffer in buffers)
+    life = _life(buffers, frozenset())
+    return replace(life, size_bytes=Bytes(life.size_bytes - start))
 
 
 def _is_code(profile: Profile, sharing: Sharing, kernel: str) -> bool:

@@ -8,11 +8,19 @@ from dlbuild.stages.tile_space import TileSpace, tile_space
 
 
 def space_of(
-    kernel: Kernel, instance: Instance, graph: Graph, profile: Profile
+    kernel: Kernel,
+    instance: Instance,
+    graph: Graph,
+    profile: Profile,
+    staying: frozenset[str] = frozenset(),
 ) -> TileSpace | None:
-    """Return the ways to cut a kernel, None if its operands cannot be moved window by window."""
+    """Return the ways to cut a kernel, None if its operands cannot be moved window by window.
+
+    staying: tensors that lie in the near memory, which need not be moved.
+    """
     constants = frozenset(graph.constants)
     in_table = frozenset(
         o.name for o in instance.operands if o.role == "constant" or o.tensor in constants
     )
-    return tile_space(instance, orders_of(kernel, instance, profile), in_table)
+    found = tile_space(instance, orders_of(kernel, instance, profile), in_table)
+    return found.without(staying) if found else None

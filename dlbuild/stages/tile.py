@@ -1,19 +1,20 @@
 """Cut kernels into tasks: rows of several kernels together where the arena has to be small."""
 
-from dataclasses import replace
+from functools import partial
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.near import near_plan
 from dlbuild.stages.predicted import predicted
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.split import core_plan
 from dlbuild.stages.strips import budget_of, strip_plan
-from dlbuild.stages.tiling import near_plan
+from dlbuild.stages.tiling import tile_memory
 
 
 def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
@@ -28,9 +29,8 @@ def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
 
     Strips are made if the input is streamed, if the arena is to be small (`optimize: ram`), or if
     layer by layer it exceeds its budget, or is fetched. They compute nothing twice but what
-    `max_recompute` allows. A target with a memory that holds tiles has no strips: its kernels run
-    through that memory one by one. Nor has a target of several cores, to which kernels or parts of
-    them are dealt.
+    `max_recompute` allows. Where a memory holds tiles, all other kernels run through it one by one.
+    A target of several cores has no strips: kernels or parts of them are dealt to its cores.
 
     Args:
         graph: the model.
@@ -46,25 +46,42 @@ def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     if target.resources[1] > 1:
         known = costs or predicted(profile)
         return core_plan(graph, profile, known, target, options, book)
-    tilings = near_plan(graph, profile, target, options, book)
-    if tilings:
-        return replace(whole, tilings=tilings)
+    memory = tile_memory(graph, target)
+    # What lies in a near memory takes no room in the arena.
+    near = partial(_with_near, graph, profile, memory, target, options, book)
     if options.input not in ("streamed", "external"):
-        (use,) = arrange(graph, profile, whole, target, options).memories
+        made = near(whole)
+        (use, *_) = arrange(graph, profile, made, target, options).memories
         budget = budget_of(target)
         fits = budget is None or use.height_bytes <= budget
         if fits and options.optimize != "ram":
-            return whole
+            return made
         found = strip_plan(graph, profile, target, options, book)
         if found is None:
-            return whole
-        (strips,) = arrange(graph, profile, found, target, options).memories
-        return found if strips.height_bytes < use.height_bytes else whole
+            return made
+        found = near(found)
+        (strips, *_) = arrange(graph, profile, found, target, options).memories
+        return found if strips.height_bytes < use.height_bytes else made
     check_streamed(graph, target, options)
     found = strip_plan(graph, profile, target, options, book)
     if found is None:
         raise _unstreamable(graph, profile, target, options)
-    return found
+    return near(found)
+
+
+def _with_near(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it has made so far
+    graph: Graph,
+    profile: Profile,
+    memory: Memory | None,
+    target: Target,
+    options: Options,
+    book: RuleBook,
+    plan: TilePlan,
+) -> TilePlan:
+    """Return a plan with what lies in the near memory, if there is one."""
+    if memory is None:
+        return plan
+    return near_plan(graph, profile, plan, memory, target, options, book)
 
 
 def check_streamed(graph: Graph, target: Target, options: Options) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -26,6 +26,11 @@ class Part:
     cuts: tuple[int, ...]
     total: Counts
     most: Counts
+
+
+def all_parts(space: TileSpace) -> Mapping[str, tuple[Part, ...]]:
+    """Count the windows of each operand for all sizes of all cuts."""
+    return {moved.operand.name: parts_of(moved, space) for moved in space.moved}
 
 
 def parts_of(moved: Moved, space: TileSpace) -> tuple[Part, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dlbuild.stages.tile_parts import Counts, parts_of
+from dlbuild.stages.tile_parts import Counts, Part, all_parts
 from dlbuild.stages.tile_space import Moved, TileSpace
 
 Objective = Literal["time", "traffic"]
@@ -26,7 +26,7 @@ class Near:
     """The near memory and what reaching it costs.
 
     cycles: of the kernel's computation, however it is cut. task_cycles: of what each task adds.
-    buffers: of an operand that changes; with one, nothing is moved during a computation.
+    buffers: of an operand that changes, at most; with one, nothing is moved during a computation.
     """
 
     size_bytes: int
@@ -46,6 +46,7 @@ class Choice:
     loops: (axis, size) from the outermost to the innermost, axes in one piece left out.
     traffic_bytes: of all windows, each brought when it differs from the one before.
     near_bytes: of all buffers. tasks: how many. cycles: predicted.
+    doubled: operands that have two buffers.
     """
 
     loops: tuple[tuple[str, int], ...]
@@ -53,36 +54,82 @@ class Choice:
     near_bytes: int
     tasks: int
     cycles: float
+    doubled: frozenset[str] = frozenset()
 
 
 def search(space: TileSpace, near: Near) -> Choice | None:
-    """Return the cheapest cut whose buffers fit, None if none does.
+    """Return the cheapest cut whose buffers fit, None if none does."""
+    return Table(space, near).best(near.size_bytes)
 
-    Among equals: the least traffic, the fewest tasks, the least near memory, the first in the
-    order of the space.
-    """
-    mesh = _Mesh(space, near)
-    fitting = mesh.near_bytes() <= near.size_bytes
-    if not fitting.any():
-        return None
-    tasks = mesh.tasks()
-    best: tuple[tuple[float, ...], Choice] | None = None
-    for order in _orders(space):
-        traffic, loads, edge = mesh.moved(order)
-        time = mesh.time(traffic, loads, edge, tasks)
-        keys: list[Counts | Cycles] = [traffic, tasks, mesh.near_bytes()]
-        if near.objective == "time":
-            keys.insert(0, time)
-        rows = np.flatnonzero(fitting)
-        for key in keys:
-            values = np.broadcast_to(key, fitting.shape).ravel()[rows]
+
+class Table:
+    """What every cut of a kernel costs, from which the cheapest is read for any size."""
+
+    def __init__(
+        self, space: TileSpace, near: Near, parts: Mapping[str, Sequence[Part]] | None = None
+    ) -> None:
+        """Weigh every size and every loop order.
+
+        Args:
+            space: the ways to cut the kernel.
+            near: what the near memory offers; its size does not matter.
+            parts: `all_parts` of a space with the same operands and more, if that is known.
+        """
+        mesh = _Mesh(space, near, parts or all_parts(space))
+        few = range(near.buffers, 0, -1) if near.objective == "time" else [near.buffers]
+        self._rankings = [_Ranking(mesh, replace(near, buffers=n)) for n in few]
+
+    def best(self, size_bytes: int) -> Choice | None:
+        """Return the cheapest cut whose buffers fit, None if none does.
+
+        Operands that change have two buffers each. If all the time counts, or none has, if that is
+        faster; if traffic counts, some have one where less is moved by that: as many of them two
+        as then fit, those first whose windows change most often.
+
+        Among equals: the least traffic, the most buffers, the fewest tasks, the least near memory,
+        the first in the order of the space.
+        """
+        found = [ranking.best(size_bytes) for ranking in self._rankings]
+        return min(filter(None, found), key=lambda choice: choice.cycles, default=None)
+
+
+class _Ranking:
+    """For each combination of sizes the cheapest loop order."""
+
+    def __init__(self, mesh: _Mesh, near: Near) -> None:
+        self._mesh = mesh
+        self._near = near
+        self._most = mesh.near_bytes(near.buffers)
+        self._least = self._most if near.objective == "time" else mesh.near_bytes(1)
+        self._tasks = mesh.tasks()
+        self._orders = list(_orders(mesh.space))
+        for number, order in enumerate(self._orders):
+            traffic, loads, edge = mesh.moved(order)
+            time = mesh.time(traffic, loads, edge, self._tasks, is_hidden=near.buffers == TWO)
+            cost = time if near.objective == "time" else traffic
+            if number == 0:
+                self._cost, self._traffic, self._time = (
+                    np.broadcast_to(a, mesh.shape).copy() for a in (cost, traffic, time)
+                )
+                self._order = np.zeros(mesh.shape, np.int64)
+                continue
+            is_less = (cost < self._cost) | ((cost == self._cost) & (traffic < self._traffic))
+            for kept, new in ((self._cost, cost), (self._traffic, traffic), (self._time, time)):
+                np.copyto(kept, new, where=is_less)
+            self._order[is_less] = number
+
+    def best(self, size_bytes: int) -> Choice | None:
+        rows = np.flatnonzero(np.broadcast_to(self._least <= size_bytes, self._mesh.shape))
+        if not rows.size:
+            return None
+        is_full = self._most > size_bytes
+        for key in (self._cost, self._traffic, is_full, self._tasks, self._most):
+            values = np.broadcast_to(key, self._mesh.shape).ravel()[rows]
             rows = rows[values == values.min()]
-        at = np.unravel_index(rows[0], fitting.shape)
-        scores = tuple(float(np.broadcast_to(key, fitting.shape)[at]) for key in keys)
-        if best is None or scores < best[0]:
-            best = scores, mesh.choice(order, at, traffic, time)
-    assert best is not None, "there is at least one order"
-    return best[1]
+        at = np.unravel_index(rows[0], self._mesh.shape)
+        order = self._orders[int(self._order[at])]
+        near = replace(self._near, size_bytes=size_bytes)
+        return self._mesh.choice(order, at, int(self._traffic[at]), float(self._time[at]), near)
 
 
 def _orders(space: TileSpace) -> Iterator[tuple[int, ...]]:
@@ -96,45 +143,50 @@ def _orders(space: TileSpace) -> Iterator[tuple[int, ...]]:
 class _Mesh:
     """All combinations of sizes; an array has an axis for each axis of the space."""
 
-    def __init__(self, space: TileSpace, near: Near) -> None:
-        self._space = space
+    def __init__(self, space: TileSpace, near: Near, parts: Mapping[str, Sequence[Part]]) -> None:
+        self.space = space
         self._near = near
-        self._parts = {m.operand.name: parts_of(m, space) for m in space.moved}
+        self._parts = parts
         self._cuts = {m.operand.name: space.cuts(m) for m in space.moved}
-        self._shape = tuple(len(sizes) for sizes in space.sizes)
+        self.shape = tuple(len(sizes) for sizes in space.sizes)
         self.trips = [
             self._along(np.array([-(-extent // s) for s in sizes]), number)
             for number, (sizes, extent) in enumerate(zip(space.sizes, space.extents, strict=True))
         ]
 
-    def near_bytes(self) -> Counts:
-        """Return the bytes of all buffers."""
-        total = np.zeros(self._shape, np.int64)
-        for moved in self._space.moved:
-            size = self._aligned(self._product(moved, "most") * moved.element_bytes)
-            total = total + size * np.where(self._is_changing(moved), self._near.buffers, 1)
+    def near_bytes(self, buffers: int) -> Counts:
+        """Return the bytes of all buffers, `buffers` of each operand that changes."""
+        total = np.zeros(self.shape, np.int64)
+        for moved in self.space.moved:
+            size = self._buffer_bytes(moved) * np.where(self._is_changing(moved), buffers, 1)
+            total = total + size
         return total + self._sums()
+
+    def _buffer_bytes(self, moved: Moved) -> Counts:
+        return self._aligned(self._product(moved, "most") * moved.element_bytes)
 
     def tasks(self) -> Counts:
         """Return how many tasks there are."""
-        count = np.ones([1] * len(self._shape), np.int64)
+        count = np.ones([1] * len(self.shape), np.int64)
         for trips in self.trips:
             count = count * trips
         return count
 
     def moved(self, order: Sequence[int]) -> tuple[Counts, Counts, Counts]:
         """Return the bytes moved, the number of windows moved, and the bytes of a first load."""
-        traffic = np.zeros(self._shape, np.int64)
-        loads = np.zeros(self._shape, np.int64)
-        edge = np.zeros(self._shape, np.int64)
-        for moved in self._space.moved:
+        traffic = np.zeros(self.shape, np.int64)
+        loads = np.zeros(self.shape, np.int64)
+        edge = np.zeros(self.shape, np.int64)
+        for moved in self.space.moved:
             again, times = self._loads(moved, order)
             traffic = traffic + self._product(moved, "total") * moved.element_bytes * again
             loads = loads + times
             edge = edge + self._product(moved, "most") * moved.element_bytes
         return traffic, loads, edge
 
-    def time(self, traffic: Counts, loads: Counts, edge: Counts, tasks: Counts) -> Cycles:
+    def time(
+        self, traffic: Counts, loads: Counts, edge: Counts, tasks: Counts, *, is_hidden: bool
+    ) -> Cycles:
         """Return the predicted cycles: what is moved hides behind the computation or reversely.
 
         The first windows are brought before there is anything to compute, the last result leaves
@@ -144,57 +196,74 @@ class _Mesh:
         rate = 1 / near.bytes_per_cycle if near.bytes_per_cycle else 0.0
         transfer = loads * near.setup_cycles + traffic * rate
         compute = near.cycles + tasks * near.task_cycles
-        if near.buffers < TWO:
+        if not is_hidden:
             serial: Cycles = transfer + compute
             return serial
-        first = len(self._space.moved) * near.setup_cycles + edge * rate
+        first = len(self.space.moved) * near.setup_cycles + edge * rate
         hidden: Cycles = np.maximum(compute, transfer - first) + first
         return hidden
 
     def choice(
-        self, order: Sequence[int], at: tuple[np.intp, ...], traffic: Counts, time: Cycles
+        self, order: Sequence[int], at: tuple[np.intp, ...], traffic: int, time: float, near: Near
     ) -> Choice:
         """Return one combination in words."""
-        space = self._space
+        space = self.space
         loops = tuple(
             (space.axes[number], space.sizes[number][at[number]])
             for number in order
             if space.sizes[number][at[number]] < space.extents[number]
         )
-        pick = {number: slice(at[number], at[number] + 1) for number in order}
-        tasks = int(np.prod([self.trips[n].ravel()[at[n]] for n in pick]))
-        shown = np.broadcast_to(traffic, self._shape)[at], np.broadcast_to(time, self._shape)[at]
-        return Choice(loops, int(shown[0]), int(self.near_bytes()[at]), tasks, float(shown[1]))
+        tasks = int(np.prod([self.trips[n].ravel()[at[n]] for n in order]))
+        doubled, near_bytes = self._doubled(order, at, near)
+        return Choice(loops, traffic, near_bytes, tasks, time, doubled)
+
+    def _doubled(
+        self, order: Sequence[int], at: tuple[np.intp, ...], near: Near
+    ) -> tuple[frozenset[str], int]:
+        """Return the operands that have two buffers, and the bytes of all."""
+        total = int(self._at(self.near_bytes(1), at))
+        changing = [m for m in self.space.moved if self._at(self._is_changing(m), at)]
+        changing.sort(key=lambda m: -self._at(self._loads(m, order)[1], at))
+        found: set[str] = set()
+        for moved in changing if near.buffers == TWO else ():
+            size = int(self._at(self._buffer_bytes(moved), at))
+            if total + size <= near.size_bytes:
+                total += size
+                found.add(moved.operand.name)
+        return frozenset(found), total
+
+    def _at(self, values: Counts | Cycles | Truths, at: tuple[np.intp, ...]) -> float:
+        return float(np.broadcast_to(values, self.shape)[at])
 
     def _along(self, values: Counts, number: int) -> Counts:
-        shape = [1] * len(self._shape)
+        shape = [1] * len(self.shape)
         shape[number] = len(values)
         return values.astype(np.int64).reshape(shape)
 
     def _product(self, moved: Moved, what: Literal["total", "most"]) -> Counts:
         """Return the elements of an operand over the mesh."""
-        found = np.ones([1] * len(self._shape), np.int64)
+        found = np.ones([1] * len(self.shape), np.int64)
         for part in self._parts[moved.operand.name]:
-            shape = [1] * len(self._shape)
+            shape = [1] * len(self.shape)
             for cut in part.cuts:
-                shape[cut] = self._shape[cut]
+                shape[cut] = self.shape[cut]
             found = found * getattr(part, what).reshape(shape)
         return found
 
     def _is_changing(self, moved: Moved) -> Truths:
-        found = np.zeros([1] * len(self._shape), bool)
+        found = np.zeros([1] * len(self.shape), bool)
         for cut in self._cuts[moved.operand.name]:
             found = found | (self.trips[cut] > 1)
         return found
 
     def _loads(self, moved: Moved, order: Sequence[int]) -> tuple[Counts, Counts]:
         """Return how often all windows of an operand are brought, and how many that are."""
-        innermost = np.full([1] * len(self._shape), -1)
+        innermost = np.full([1] * len(self.shape), -1)
         for place, number in enumerate(order):
             if number in self._cuts[moved.operand.name]:
                 innermost = np.where(self.trips[number] > 1, place, innermost)
-        again = np.ones([1] * len(self._shape), np.int64)
-        times = np.ones([1] * len(self._shape), np.int64)
+        again = np.ones([1] * len(self.shape), np.int64)
+        times = np.ones([1] * len(self.shape), np.int64)
         for place, number in enumerate(order):
             outside = np.where(place < innermost, self.trips[number], 1)
             if number in self._cuts[moved.operand.name]:
@@ -206,10 +275,10 @@ class _Mesh:
 
     def _sums(self) -> Counts:
         """Return the bytes of the partial sums: of one tile, while its reduction is cut."""
-        space = self._space
+        space = self.space
         split = len(space.axes) - space.reduce
-        is_cut = np.zeros([1] * len(self._shape), bool)
-        points = np.full([1] * len(self._shape), space.points, np.int64)
+        is_cut = np.zeros([1] * len(self.shape), bool)
+        points = np.full([1] * len(self.shape), space.points, np.int64)
         for number in range(split):
             points = points * self._along(np.array(space.sizes[number]), number)
         for number in range(split, len(space.axes)):

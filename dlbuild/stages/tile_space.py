@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from dlbuild.ir.dtype import DTYPES
@@ -28,8 +28,9 @@ Ranges = Mapping[str, tuple[int, int]]
 Window = tuple[tuple[int, int], ...]
 """A half-open range for each axis of a view."""
 
-MOST_SIZES = 14
-"""So many sizes are tried for an axis; of more, as many evenly chosen ones."""
+MOST_SIZES, FEWER_SIZES = 24, 14
+"""So many sizes are tried for an axis, fewer if all MOST_AXES may be cut; of more, as many evenly
+chosen ones."""
 
 MOST_AXES = 5
 """A kernel of more axes that may be cut is cut along the longest of them."""
@@ -94,6 +95,11 @@ class TileSpace:
         axes = frozenset().union(*(moved.axes(axis) for axis in range(len(moved.view))))
         return frozenset(number for number, name in enumerate(self.axes) if name in axes)
 
+    def without(self, tensors: Iterable[str]) -> TileSpace:
+        """Return the same ways where some tensors need not be moved."""
+        names = set(tensors)
+        return replace(self, moved=tuple(m for m in self.moved if m.operand.tensor not in names))
+
     @property
     def extents(self) -> tuple[int, ...]:
         """The whole extent of each axis."""
@@ -124,7 +130,8 @@ def tile_space(
     shared = [entry for entry in found if entry is not None]
     domain, reduce = _axes(nest, shared)
     axes = (*domain, *reduce)
-    sizes = tuple(_sizes(nest.extent[a], _border(nest, a)) for a in axes)
+    most = MOST_SIZES if len(axes) < MOST_AXES else FEWER_SIZES
+    sizes = tuple(_sizes(nest.extent[a], _border(nest, a), most) for a in axes)
     return TileSpace(
         nest=nest,
         axes=axes,
@@ -157,13 +164,13 @@ def divided(extent: int) -> tuple[int, ...]:
     return tuple(sorted({-(-extent // parts) for parts in range(1, extent + 1)}))
 
 
-def _sizes(extent: int, border: int) -> tuple[int, ...]:
+def _sizes(extent: int, border: int, most: int) -> tuple[int, ...]:
     """Return the sizes to try; with a border, such that no part crosses a multiple of it."""
     found = [s for s in divided(extent) if s % border == 0 or border % s == 0]
     found = sorted({*found, extent, *(n for n in range(border, extent, border) if border > 1)})
-    if len(found) > MOST_SIZES:
-        step = (len(found) - 1) / (MOST_SIZES - 1)
-        found = [found[round(number * step)] for number in range(MOST_SIZES)]
+    if len(found) > most:
+        step = (len(found) - 1) / (most - 1)
+        found = [found[round(number * step)] for number in range(most)]
     return tuple(dict.fromkeys(found))
 
 

@@ -1,90 +1,43 @@
-"""Kernels that run through a near memory: how each is cut, and where its windows lie there."""
+"""Kernels that run through a near memory: how each is cut, and what windows it needs there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.profile import Kernel
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Cut, NearBuffer, Tiling
-from dlbuild.rulebook.kernels import instance_of, wish_of
-from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.tiles import STORED
-from dlbuild.stages.spaces import space_of
 from dlbuild.stages.tasks import boxes, deciding, moves
 from dlbuild.stages.tile_search import Near, search
 from dlbuild.stages.tile_space import TileSpace, window
+from dlbuild.stages.tile_time import replayed
 
 TILES = "tiles"
 """What a near memory `holds`: parts of tensors that lie in another memory."""
 
 
-def near_plan(
-    graph: Graph, profile: Profile, target: Target, options: Options, book: RuleBook
-) -> tuple[Tiling, ...]:
-    """Return how each kernel runs through the near memory of a target; nothing if it has none.
-
-    A kernel that cannot be cut, or not so small that it fits, reads and writes the far memory.
+def tile_memory(graph: Graph, target: Target) -> Memory | None:
+    """Return the memory that holds tiles, None if there is none.
 
     Raises:
-        UserError: another memory holds tiles too, or an option needs strips.
+        UserError: another memory holds tiles too.
     """
-    memory = tile_memory(target)
-    if memory is None:
-        return ()
-    _check_alone(graph, memory, target)
-    wish = wish_of(target, options)
-    tilings = []
-    for kernel in profile.kernels:
-        if kernel.alias is not None:
-            continue
-        instance = instance_of(kernel, graph, book, wish)
-        space = space_of(kernel, instance, graph, profile)
-        found = space and tiling(kernel, space, near_of(memory, target, options, kernel))
-        if found:
-            tilings.append(replace(found, memory=memory.name))
-    if tilings:
-        _check_options(graph, memory, target, options)
-    return tuple(tilings)
-
-
-def _check_alone(graph: Graph, memory: Memory, target: Target) -> None:
-    where = f"{graph.name}@{target.name}"
-    others = [m.name for m in target.memories if TILES in m.holds and m != memory]
-    if others:
+    found = [memory for memory in target.memories if TILES in memory.holds]
+    if len(found) > 1:
         raise UserError(
-            f"memory '{others[0]}' holds tiles, as '{memory.name}' does",
-            where=where,
+            f"memory '{found[1].name}' holds tiles, as '{found[0].name}' does",
+            where=f"{graph.name}@{target.name}",
             why="kernels run through one memory",
-            fix=f"leave tiles out of the 'holds' of '{others[0]}'",
+            fix=f"leave tiles out of the 'holds' of '{found[1].name}'",
         )
+    return found[0] if found else None
 
 
-def _check_options(graph: Graph, memory: Memory, target: Target, options: Options) -> None:
-    """Refuse what only strips can do: where kernels run through a near memory there are none."""
-    for key, value, goes, default in (
-        ("input", options.input, options.input in {"caller", "arena"}, "caller"),
-        ("max_recompute", options.max_recompute, options.max_recompute <= 1, "1.0"),
-    ):
-        if not goes:
-            raise UserError(
-                f"'{key}: {value}' does not go with memory '{memory.name}', which holds tiles",
-                where=f"{graph.name}@{target.name}",
-                why="it needs strips; kernels that run through a near memory do so one by one",
-                fix=f"set {key}: {default}, or leave tiles out of the memory's 'holds'",
-            )
-
-
-def tile_memory(target: Target) -> Memory | None:
-    """Return the memory that holds tiles, None if there is none."""
-    return next((m for m in target.memories if TILES in m.holds), None)
-
-
-def near_of(memory: Memory, target: Target, options: Options, kernel: Kernel) -> Near:
-    """Return what a near memory offers to a kernel."""
+def near_of(memory: Memory, target: Target, options: Options, kernel: Kernel | None) -> Near:
+    """Return what a near memory offers to a kernel, or to any."""
     is_timed = memory.copy_bytes_per_cycle > 0 and options.optimize == "speed"
     align = max(memory.align_bytes, target.dma.align_bytes if target.dma else 1)
     return Near(
@@ -92,7 +45,7 @@ def near_of(memory: Memory, target: Target, options: Options, kernel: Kernel) ->
         align_bytes=align,
         setup_cycles=memory.copy_setup_cycles,
         bytes_per_cycle=memory.copy_bytes_per_cycle,
-        cycles=kernel.cycles,
+        cycles=kernel.cycles if kernel else 0,
         objective="time" if is_timed else "traffic",
         buffers=2,
     )
@@ -103,11 +56,20 @@ def tiling(kernel: Kernel, space: TileSpace, near: Near) -> Tiling | None:
     found = search(space, near)
     if found is None:
         return None
-    return replace(planned(kernel.name, space, found.loops, near), cycles=round(found.cycles))
+    return planned(kernel.name, space, found.loops, near, found.doubled)
 
 
-def planned(kernel: str, space: TileSpace, loops: Sequence[tuple[str, int]], near: Near) -> Tiling:
-    """Return the tiling that runs through given loops, outermost first, reductions innermost."""
+def planned(
+    kernel: str,
+    space: TileSpace,
+    loops: Sequence[tuple[str, int]],
+    near: Near,
+    doubled: frozenset[str],
+) -> Tiling:
+    """Return the tiling that runs through given loops, outermost first, reductions innermost.
+
+    doubled: operands of two buffers.
+    """
     moved = list(moves(space, loops))
     cut = {axis for axis, _ in loops}
     reduction = tuple(a for a in space.axes[len(space.axes) - space.reduce :] if a in cut)
@@ -115,19 +77,23 @@ def planned(kernel: str, space: TileSpace, loops: Sequence[tuple[str, int]], nea
         kernel=kernel,
         memory="",
         loops=tuple(Cut(axis, size) for axis, size in loops),
-        buffers=tuple(_buffers(space, loops, reduction, near)),
+        buffers=tuple(_buffers(space, loops, reduction, near, doubled)),
         tasks=prod(-(-space.nest.extent[axis] // size) for axis, size in loops),
         transfers=len(moved),
         traffic_bytes=sum(move.size_bytes for move in moved),
         reduction=reduction,
+        cycles=round(replayed(space, loops, moved, near, doubled)),
     )
 
 
 def _buffers(
-    space: TileSpace, loops: Sequence[tuple[str, int]], reduction: Sequence[str], near: Near
+    space: TileSpace,
+    loops: Sequence[tuple[str, int]],
+    reduction: Sequence[str],
+    near: Near,
+    doubled: frozenset[str],
 ) -> list[NearBuffer]:
     """Place the windows one behind the other."""
-    cut = {axis for axis, _ in loops}
     largest = _largest(space, loops)
     found: list[NearBuffer] = []
     offset = 0
@@ -140,8 +106,7 @@ def _buffers(
         offset += stride * copies
 
     for moved in space.moved:
-        names = {space.axes[number] for number in space.cuts(moved)}
-        copies = near.buffers if names & cut else 1
+        copies = 2 if moved.operand.name in doubled else 1
         place(moved.operand.name, moved.operand.dtype, largest[moved.operand.name], copies)
     if reduction:
         sizes = dict(loops)

@@ -1,4 +1,4 @@
-"""Random networks in strips compute what they compute layer by layer, to the bit.
+"""Random networks in strips, or through a near memory, compute what they do layer by layer.
 
 `DLBUILD_STRIP_CASES=400 pytest tests/run/test_strips.py` runs more of them.
 """
@@ -23,8 +23,9 @@ from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import load_rules
 from dlbuild.run.guard import guarded_program
 from dlbuild.run.runner import Built, Values, model_program, run_input, run_model
-from dlbuild.run.runner_program import Compiler, compile_program
+from dlbuild.run.runner_program import Compiler, Program, compile_program
 from dlbuild.stages.audit import AuditError, audit
+from dlbuild.stages.audit_tiles import audit_tiles
 from dlbuild.stages.parse import parse
 from dlbuild.stages.profile import profile
 from dlbuild.stages.render import render
@@ -146,7 +147,11 @@ def network(seed: int, dtype: str) -> onnx.ModelProto:
 
 
 def built(
-    file: Path, options: Options, out: Path, ends: tuple[tuple[str, str], ...] | None = None
+    file: Path,
+    options: Options,
+    out: Path,
+    ends: tuple[tuple[str, str], ...] | None = None,
+    target: Target = TARGET,
 ) -> tuple[Built, TilePlan]:
     """Plan and write a network. ends: its `layout`, by default rows of pixels."""
     parsed = parse(file, {}, BOOK, "net")
@@ -154,18 +159,19 @@ def built(
     if ends is None:
         ends = tuple((name, "nhwc") for name in (*graph.inputs, *graph.outputs))
     options = replace(options, layout=ends)
-    kernels = profile(graph, BOOK, TARGET, options)
-    tiles = tile(graph, kernels, TARGET, options, BOOK)
-    plan = schedule(graph, kernels, tiles, TARGET, options)
-    audit(graph, kernels, tiles, plan, TARGET, options)
+    kernels = profile(graph, BOOK, target, options)
+    tiles = tile(graph, kernels, target, options, BOOK)
+    audit_tiles(graph, kernels, tiles, target, options, BOOK)
+    plan = schedule(graph, kernels, tiles, target, options)
+    audit(graph, kernels, tiles, plan, target, options)
     out.mkdir()
-    texts = render(graph, kernels, tiles, plan, BOOK, TARGET, options, "net")
+    texts = render(graph, kernels, tiles, plan, BOOK, target, options, "net")
     for name, text in texts.items():
         (out / name).write_text(text, encoding="ascii")
-    binary = tables(graph, parsed.weights, kernels, BOOK, TARGET, options, "net")
+    binary = tables(graph, parsed.weights, kernels, BOOK, target, options, "net")
     for name, content in binary.items():
         (out / name).write_bytes(content)
-    return Built("net", graph, kernels, plan, BOOK, TARGET, options, out, tiles), tiles
+    return Built("net", graph, kernels, plan, BOOK, target, options, out, tiles), tiles
 
 
 def outputs(model: Built, samples: list[Values]) -> list[Mapping[str, Array]]:
@@ -173,11 +179,15 @@ def outputs(model: Built, samples: list[Values]) -> list[Mapping[str, Array]]:
 
     With a hook, what no later step may read is overwritten behind each step.
     """
-    sources = [model.folder / "net_weights.c"]
-    compiler = Compiler("gcc", SANITIZED)
-    text = model_program(model, kills_dead=True)
-    program = compile_program(text, "run", sources, compiler, model.folder)
+    program = program_of(model, SANITIZED)
     return [run for runs in run_model(model, program, samples, 2) for run in runs]
+
+
+def program_of(model: Built, flags: tuple[str, ...]) -> Program:
+    """Compile the program of a model; what it copies goes through the honest port."""
+    sources = [model.folder / "net_weights.c", *model.ports(is_honest=True)]
+    text = model_program(model, is_honest=True, kills_dead=True)
+    return compile_program(text, "run", sources, Compiler("gcc", flags), model.folder)
 
 
 @pytest.mark.parametrize("seed", range(CASES))
@@ -210,6 +220,44 @@ def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path:
         for got, wanted in zip(outputs(strips, samples), expected, strict=True):
             for output, array in wanted.items():
                 assert np.array_equal(got[output], array), options
+
+
+def near_target(size_bytes: int) -> Target:
+    """Return a target with a near memory, smaller than most layers need."""
+    near = Memory("near", size_bytes, holds=("tiles",))
+    return Target("near", (near, Memory("far", holds=("arena",))))
+
+
+@pytest.mark.parametrize("seed", range(CASES // 2))
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_near_memory_changes_no_result(seed: int, dtype: str, tmp_path: Path) -> None:
+    """Windows come and go, tensors stay, rings of strips lie there."""
+    file = tmp_path / "net.onnx"
+    onnx.save(network(seed, dtype), file)
+    plain = Options(requantize="fixed")
+    layers, _ = built(file, plain, tmp_path / "layers")
+    (name,) = layers.graph.inputs
+    shape = layers.graph.tensor[name].shape
+    random = np.random.default_rng(seed)
+    values = random.normal(0, 40, shape) if dtype == "int8" else random.normal(size=shape)
+    samples: list[Values] = [{name: np.clip(values, -128, 127).astype(dtype)}]
+    expected = outputs(layers, samples)
+    small = replace(plain, optimize="ram", hook=True)
+    choices = (
+        replace(plain, hook=True),
+        replace(plain, arena="caller", input="arena"),
+        replace(small, input="streamed", output="arena"),
+        replace(small, input="external", max_recompute=2.0, arena="caller"),
+    )
+    for number, options in enumerate(choices):
+        target = near_target(int(2.0 ** random.uniform(8, 13)))
+        near, _ = built(file, options, tmp_path / str(number), target=target)
+        for got, wanted in zip(outputs(near, samples), expected, strict=True):
+            for output, array in wanted.items():
+                # Real numbers are summed in the order of the tasks.
+                limit = 1e-5 * np.abs(array).max() if dtype == "float32" else 0
+                is_equal = np.allclose(got[output], array, rtol=0, atol=limit)
+                assert is_equal, (options, target)
 
 
 def test_an_input_in_rows_of_pixels_behind_a_transpose_is_streamed(tmp_path: Path) -> None:

@@ -119,14 +119,21 @@ def cut(case: Case, graph: Graph, kernels: Profile, found: Tiling) -> Tiling:
         if sizes[axis] < space.nest.extent[axis]
     ]
     memory = BOARD.memories[0]
-    made = planned(found.kernel, space, loops, near_of(memory, BOARD, case.options, kernel))
+    near = near_of(memory, BOARD, case.options, kernel)
+    cut = {axis for axis, _ in loops}
+    doubled = frozenset(
+        m.operand.name
+        for m in space.moved
+        if cut & {space.axes[n] for n in space.cuts(m)} and next(draws) % 4
+    )
+    made = planned(found.kernel, space, loops, near, doubled)
     return replace(made, memory=memory.name)
 
 
 def write(case: Case, made: Plans, name: str, folder: Path, *, is_tiled: bool) -> None:
     """Write the C files of a case."""
     target = case.target if is_tiled else RESIDENT
-    tiles = made.tiles if is_tiled else replace(made.tiles, tilings=())
+    tiles = made.tiles if is_tiled else replace(made.tiles, tilings=(), residents=())
     order = schedule(made.graph, made.profile, tiles, target, case.options)
     audit(made.graph, made.profile, tiles, order, target, case.options)
     given = (book(), target, case.options, name)
@@ -409,27 +416,55 @@ def test_with_an_arena_of_the_callers_the_header_says_that_windows_are_shared(
 
     text = (tmp_path / "t0.h").read_text()
 
-    assert "One run at a time, since all use the windows in near." in text
+    assert "One run at a time, since all use the same bytes of near." in text
     assert "Reentrant" not in text
 
 
-def test_a_missing_wait_is_caught(tmp_path: Path) -> None:
-    broken = tiled_c(tmp_path, small_conv(600)).replace("dlb_copy_wait(COPY_X, x_later);", "")
-
-    assert said_of(broken, small_conv(600), tmp_path) != ""
+ONE_BUFFER, TWO_BUFFERS = 600, 900
+"""Near memories in which the weights and the result of `small_conv` have one buffer, or two."""
 
 
-def test_a_result_overwritten_before_it_has_left_is_caught(tmp_path: Path) -> None:
-    text = tiled_c(tmp_path, small_conv(600))
-    broken = text.replace("y_now = 1 - y_now;", "").replace("COPY_Y, y_later", "COPY_Y, 9U")
+@pytest.mark.parametrize(
+    ("near_bytes", "wait"),
+    [
+        (TWO_BUFFERS, "dlb_copy_wait(COPY_W, w_later);"),
+        (ONE_BUFFER, "            dlb_copy_wait(COPY_W, 0U);"),
+    ],
+)
+def test_a_missing_wait_is_caught(tmp_path: Path, near_bytes: int, wait: str) -> None:
+    case = small_conv(near_bytes)
 
-    assert "dlb_port" in said_of(broken, small_conv(600), tmp_path)
+    assert said_of(changed(tiled_c(tmp_path, case), {wait: ""}), case, tmp_path) != ""
+
+
+@pytest.mark.parametrize(
+    ("near_bytes", "changes"),
+    [
+        (TWO_BUFFERS, {"y_now = 1 - y_now;": "", "COPY_Y, y_later": "COPY_Y, 9U"}),
+        (ONE_BUFFER, {"        dlb_copy_wait(COPY_Y, 0U);": ""}),
+    ],
+)
+def test_a_result_overwritten_before_it_has_left_is_caught(
+    tmp_path: Path, near_bytes: int, changes: Mapping[str, str]
+) -> None:
+    case = small_conv(near_bytes)
+
+    assert "dlb_port" in said_of(changed(tiled_c(tmp_path, case), changes), case, tmp_path)
 
 
 def test_a_window_brought_into_the_one_in_use_is_caught(tmp_path: Path) -> None:
-    broken = tiled_c(tmp_path, small_conv(600)).replace("x_next = 1 - x_now;", "x_next = x_now;")
+    case = small_conv(TWO_BUFFERS)
+    broken = changed(tiled_c(tmp_path, case), {"w_next = 1 - w_now;": "w_next = w_now;"})
 
-    assert said_of(broken, small_conv(600), tmp_path) != ""
+    assert said_of(broken, case, tmp_path) != ""
+
+
+def changed(text: str, changes: Mapping[str, str]) -> str:
+    """Return C with a fault in it."""
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
 
 
 def said_of(text: str, case: Case, folder: Path) -> str:
@@ -443,29 +478,6 @@ def said_of(text: str, case: Case, folder: Path) -> str:
     subprocess.run([*command, "-o", "program"], cwd=folder, check=True, capture_output=True)
     done = subprocess.run(["./program"], cwd=folder, check=False, capture_output=True, text=True)
     return done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "what", "fix"),
-    [
-        (Options(input="streamed", output="arena"), "input: streamed", "input: caller"),
-        (Options(input="external"), "input: external", "input: caller"),
-        (Options(max_recompute=1.5), "max_recompute: 1.5", "max_recompute: 1.0"),
-    ],
-)
-def test_what_needs_strips_does_not_go_with_tiles(
-    tmp_path: Path, options: Options, what: str, fix: str
-) -> None:
-    case = replace(small_conv(600), options=options)
-
-    with pytest.raises(UserError) as caught:
-        plans(case, tmp_path)
-
-    assert str(caught.value) == (
-        f"case@board: error: '{what}' does not go with memory 'near', which holds tiles\n"
-        "  why: it needs strips; kernels that run through a near memory do so one by one\n"
-        f"  fix: set {fix}, or leave tiles out of the memory's 'holds'"
-    )
 
 
 def test_a_second_memory_that_holds_tiles_is_refused(tmp_path: Path) -> None:

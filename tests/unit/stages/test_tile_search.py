@@ -53,8 +53,10 @@ def space(request: pytest.FixtureRequest, builtin_book: RuleBook) -> TileSpace:
     return space_of(conv(builtin_book, groups, stride))
 
 
-def near_bytes(space: TileSpace, loops: dict[str, int]) -> int:
-    """Count buffers the slow way."""
+def near_bytes(
+    space: TileSpace, loops: dict[str, int], doubled: frozenset[str] = frozenset()
+) -> int:
+    """Count buffers the slow way. doubled: operands of two."""
     total = 0
     whole = {a: loops.get(a, n) for a, n in space.nest.extent.items()}
     all_boxes = list(boxes(tuple(loops.items()), space.nest.extent))
@@ -62,8 +64,7 @@ def near_bytes(space: TileSpace, loops: dict[str, int]) -> int:
         windows = [window(moved, box) for box in all_boxes]
         axes = zip(*windows, strict=True)
         size = prod(max(last - first for first, last in axis) for axis in axes) * 4
-        names = set().union(*(moved.axes(axis) for axis in range(len(moved.view))))
-        total += -(-size // ALIGN) * ALIGN * (2 if names & set(loops) else 1)
+        total += -(-size // ALIGN) * ALIGN * (2 if moved.operand.name in doubled else 1)
     if set(loops) & set(space.axes[len(space.axes) - space.reduce :]):
         total += prod(whole[a] for a in space.nest.domain) * 4
     return total
@@ -103,7 +104,23 @@ def test_what_is_found_fits(space: TileSpace) -> None:
     found = search(space, Near(500, ALIGN))
 
     assert found is not None
-    assert near_bytes(space, dict(found.loops)) == found.near_bytes <= 500
+    assert near_bytes(space, dict(found.loops), found.doubled) == found.near_bytes <= 500
+
+
+def test_one_buffer_is_kept_where_that_moves_less_and_two_where_they_fit(
+    builtin_book: RuleBook,
+) -> None:
+    space = space_of(conv(builtin_book))
+
+    small, large = (search(space, Near(size, ALIGN)) for size in (300, 1000))
+
+    assert small is not None
+    assert large is not None
+    two = [n for n in range(200, 1000, 20) if (c := search(space, Near(n, ALIGN))) and c.doubled]
+    assert two
+    assert small.traffic_bytes >= large.traffic_bytes
+    one = Near(small.near_bytes, ALIGN, buffers=1)
+    assert search(space, one) is not None
 
 
 def test_with_room_for_all_each_byte_is_moved_once(space: TileSpace) -> None:
