@@ -23,14 +23,11 @@ from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.value import Call, walk
 from dlbuild.stages.arena import (
-    CALLER,
     Arena,
     Member,
-    NearRoom,
     Places,
     arena,
     arenas,
-    lifetime_table,
     near_room,
 )
 from dlbuild.stages.body import StripCall, body
@@ -46,6 +43,7 @@ from dlbuild.stages.declaration import (
 )
 from dlbuild.stages.functions import Functions, functions, united
 from dlbuild.stages.interface import Port
+from dlbuild.stages.memory_lines import memory_lines, near_lines
 from dlbuild.stages.passes import again_macs
 from dlbuild.stages.sources import (
     Context,
@@ -232,7 +230,7 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Aren
         "near": near,
         "job": job(model, schedule),
         "near_section": _section_attribute(_section(model, near.use.memory)) if near else "",
-        "near_lines": _near_lines(schedule, near) if near else [],
+        "near_lines": near_lines(schedule, near) if near else [],
         "includes": sorted(
             {"stdint.h"}.union(*(text.includes for text in texts), state_includes(model))
         ),
@@ -267,7 +265,7 @@ def _room(model: Sources, schedule: Schedule, room: Arena) -> Context:
         "section_macro": f"{_bytes_macro(model, room).removesuffix('_BYTES')}_SECTION",
         "section": _section_attribute(_section(model, room.use.memory)),
         "is_aligned": room.align_bytes > room.natural_align_bytes,
-        "memory_lines": _memory_lines(model, schedule, room),
+        "memory_lines": memory_lines(model, schedule, room),
     }
 
 
@@ -344,45 +342,8 @@ def _section(model: Sources, memory: str) -> str:
     return next((m.section for m in memories if m.name == name), "")
 
 
-def _budget(size_bytes: int | None) -> str:
-    return "no budget" if size_bytes is None else f"budget {size_bytes:,} B"
-
-
 def _section_attribute(section: str) -> str:
     return "" if section in ("", ".bss") else f'__attribute__((section("{section}")))'
-
-
-def _memory_lines(model: Sources, schedule: Schedule, room: Arena) -> list[str]:
-    use = room.use
-    budget = _budget(use.budget_bytes)
-    cluster, _, memory = use.memory.rpartition(".")
-    title = f"Arena of cluster {cluster}" if cluster else "Arena"
-    lines = [
-        f"{title}: {room.size_bytes:,} B of {memory}, {budget}; these steps in this order need",
-        f"{use.bound_bytes:,} B at least. What lies in it, from which step to which:",
-        "",
-    ]
-    lines += lifetime_table([b for b in schedule.buffers if b.memory == use.memory])
-    callers = [b for b in schedule.buffers if b.memory == CALLER and not b.alias_of]
-    if callers and use == schedule.memories[0]:
-        names = ", ".join(model.face.port(b.tensor).name for b in callers)
-        note = f"Not counted, because the caller holds them: {names}."
-        lines += ["", *wrapped(note, COLUMNS - len(" * "))]
-    return lines
-
-
-def _near_lines(schedule: Schedule, near: NearRoom) -> list[str]:
-    """Return what is said of the near memory: how full it is, and what stays in it."""
-    use = near.use
-    lines = [
-        f"Near memory: {near.size_bytes:,} B of {use.memory}, {_budget(use.budget_bytes)}; these",
-        f"steps need {use.bound_bytes:,} B at least. Windows of one kernel at a time lie in it",
-    ]
-    here = [b for b in schedule.buffers if b.memory == use.memory]
-    staying = [b for b in here if not b.dtype]
-    if not staying:
-        return [*lines[:1], lines[1] + "."]
-    return [*lines, "beside what stays from one kernel to the next:", "", *lifetime_table(staying)]
 
 
 def _declarations(model: Sources) -> str:
