@@ -37,9 +37,6 @@
 #define NET_KERNEL
 #endif
 #endif
-#ifndef NET_ARENA_SECTION
-#define NET_ARENA_SECTION
-#endif
 
 /*
  * Arena: 1,040 B of sram, budget 65,536 B; these steps in this order need
