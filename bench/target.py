@@ -33,7 +33,8 @@ from dlbuild.base.errors import UserError
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.build.project import Build
+from dlbuild.build.recipe import read_recipe
 from dlbuild.cli.bench import figures_of
 from dlbuild.run.bench import Figures
 from dlbuild.run.toolchain import identify

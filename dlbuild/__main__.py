@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from dlbuild.build.fastpath import nothing_to_do
+from dlbuild.build.fastpath import changed_models, nothing_to_do
 from dlbuild.build.marks import Marks
 from dlbuild.cli.request import request_of, value_of, without_option
 
@@ -30,7 +30,13 @@ def main() -> int:
             os._exit(0)
     try:
         if "build" in request:
-            from dlbuild.cli.replay import replayed  # noqa: PLC0415 - only if something changed
+            changed = changed_models(out, request)
+            if changed and not os.environ.get("DLBUILD_REMOTE_CACHE"):
+                from dlbuild.cli.retrain import retrained  # noqa: PLC0415 - only if something changed
+
+                if retrained(arguments, request, out, started_ns, changed):
+                    return 0
+            from dlbuild.cli.replay import replayed  # noqa: PLC0415 - as above
 
             if replayed(arguments, request, out, started_ns):
                 return 0

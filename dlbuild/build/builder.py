@@ -18,9 +18,9 @@ from dlbuild.build.job import ModelFiles
 from dlbuild.build.keys import Identify, KeyMaker, files_under
 from dlbuild.build.ledger import LEDGER, Ledger, read_ledger, write_ledger
 from dlbuild.build.lock import locked
-from dlbuild.build.recipe import Build, Recipe
+from dlbuild.build.project import Build, Recipe
 from dlbuild.build.stage import FILES, Gate, Pipeline, Stage
-from dlbuild.build.task import Task, find_all
+from dlbuild.build.task import Task, find_all, run_in_order
 from dlbuild.ir.target import Target
 from dlbuild.run.fragments import depfile
 
@@ -38,7 +38,9 @@ class How:
     """How to build. jobs: tasks at once. keep_going: after a failure, build what can be built.
 
     current: labels of all builds that dlbuild.yaml has; the files of others are removed. None =
-    remove nothing. remote: a store that is asked for what the user's has not.
+    remove nothing. remote: a store that is asked for what the user's has not. in_order: one task
+    after the other, without a scheduler, which takes longer to load than a short build. keys: makes
+    the keys of stages from what is known of the last build, instead of from the recipe.
     """
 
     out: Path = DEFAULT_OUT
@@ -46,6 +48,8 @@ class How:
     keep_going: bool = False
     current: tuple[str, ...] | None = None
     remote: Far | None = None
+    in_order: bool = False
+    keys: Callable[[Ledger], KeyMaker] | None = None
 
 
 def build(
@@ -57,6 +61,13 @@ def build(
 ) -> Engine:
     """Bring every build of the recipe up to date.
 
+    Args:
+        recipe: what to build.
+        pipeline: by which stages.
+        how: where, and with what.
+        identify: tells one version of a program from another.
+        report: called after each stage that needed work.
+
     Returns:
         The engine, which knows all files that were made.
 
@@ -66,9 +77,11 @@ def build(
     state = how.out / STATE_FOLDER
     with locked(how.out):
         ledger = read_ledger(state / LEDGER)
+        keys = how.keys(ledger) if how.keys else KeyMaker(recipe, identify)
         ledger.number += 1
         store = open_store(state, how.remote)
-        engine = Engine(KeyMaker(recipe, identify), store, ledger, how.out, report)
+        store.hold_recent()
+        engine = Engine(keys, store, ledger, how.out, report)
         sweep(engine.unfinished)  # of a build that was killed, as only one runs here at a time
         try:
             _run_all(engine, pipeline, how)
@@ -89,15 +102,22 @@ def _run_all(engine: Engine, pipeline: Pipeline, how: How) -> None:
         try:
             left = find_all(_tasks(engine, engine.keys.recipe, pipeline))
             if left:
-                from dlbuild.build.tasks import run_tasks  # noqa: PLC0415 - doit takes 90 ms
-
-                run_tasks(left, how.jobs, keep_going=how.keep_going)
+                _run_left(left, how)
         except* LostContentError:
             if is_last:
                 raise
             engine.store.keeps_in_memory = True
         else:
             return
+
+
+def _run_left(left: Sequence[Task], how: How) -> None:
+    if how.in_order:
+        run_in_order(left)
+        return
+    from dlbuild.build.tasks import run_tasks  # noqa: PLC0415 - doit takes 90 ms
+
+    run_tasks(left, how.jobs, keep_going=how.keep_going)
 
 
 def _remove_unmade(engine: Engine, pipeline: Pipeline, one: Build) -> None:
@@ -216,6 +236,8 @@ def _find(engine: Engine, stage: Stage, one: Build) -> bool:
 
 
 def _check(engine: Engine, gate: Gate, target: Target, together: Sequence[Build]) -> None:
+    if _passed(engine, gate, target, together):
+        return
     models = [
         ModelFiles(one.model, one.options, {name: engine.content(one, name) for name in gate.needs})
         for one in together

@@ -9,6 +9,7 @@ read-only disk, is a miss: the stage runs again.
 """
 
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ LAYOUT = "v1"
 """Folder of this layout: an older dlbuild beside this one has its own."""
 LIMIT_BYTES = 5 * 2**30
 """What a store may hold before the contents that were not used for longest go."""
+RECENT_BYTES = 64 * 2**20
+"""What a build may hold in memory of what it has read or put."""
 KEPT = 0.8
 """The part of the limit that is left then, so that not each build trims."""
 
@@ -103,6 +106,9 @@ class Store:
         self._sizes: dict[str, int] = {}
         self._promised: dict[str, int] = {}  # what results of the remote store name
         self._grown_bytes = 0
+        self._recent: dict[str, bytes] = {}
+        self._recent_left = 0
+        self._guard = threading.Lock()
         self.keeps_in_memory = False
         """Whether what was put or read stays in memory, since something empties the folder."""
 
@@ -110,17 +116,21 @@ class Store:
         """Keep a content and return its digest."""
         digest = sha256(content)
         self._sizes[digest] = len(content)
+        if digest in self._recent:
+            return digest
         # Read, not only looked for: a damaged file must not stand for what is put here.
         if self.get(digest) is None:
             is_written = self._write(self._path("cas", digest), content)
             if not is_written or self.keeps_in_memory:
                 self._unwritten[digest] = content
+            self._note(digest, content)
         return digest
 
     def get(self, digest: str) -> bytes | None:
         """Return a content, or None if it is not here or damaged (then it is removed)."""
-        if digest in self._unwritten:
-            return self._unwritten[digest]
+        for held in (self._unwritten, self._recent):
+            if (known := held.get(digest)) is not None:
+                return known
         path = self._path("cas", digest)
         content = read(path)
         if content is not None and sha256(content) != digest:
@@ -136,12 +146,26 @@ class Store:
                 self._unwritten[digest] = content
         if content is not None:
             self._sizes[digest] = len(content)
+            self._note(digest, content)
             if self.keeps_in_memory:
                 self._unwritten[digest] = content
         return content
 
+    def hold_recent(self, size_bytes: int = RECENT_BYTES) -> None:
+        """Hold so much of what is read or put from now on, so that it is read and hashed once."""
+        self._recent_left = size_bytes
+
+    def _note(self, digest: str, content: bytes) -> None:
+        with self._guard:
+            if digest in self._recent or len(content) > self._recent_left:
+                return
+            self._recent[digest] = content
+            self._recent_left -= len(content)
+
     def has(self, digest: str) -> bool:
         """Say whether a content is here whole, without noting a use."""
+        if digest in self._recent:
+            return True
         content = self._unwritten.get(digest) or read(self._path("cas", digest))
         if content is None or sha256(content) != digest:
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -19,8 +19,9 @@ from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.job import Job, Run
 from dlbuild.build.keys import KeyMaker, key_of, measurements_of
 from dlbuild.build.ledger import UNFINISHED, Ledger, Record
-from dlbuild.build.recipe import Build
+from dlbuild.build.project import Build
 from dlbuild.build.stage import FILES, Stage
+from dlbuild.stages.initializers import Unreadable, sketch_of
 
 _ATTEMPTS = 3
 
@@ -36,6 +37,13 @@ class StageModule(Protocol):
 
     def files(self, source: Path) -> Mapping[str, Path]:
         """Return the external files of a model, by names without a path."""
+
+
+class AgainModule(Protocol):
+    """A module that a stage names for `again`."""
+
+    def run(self, job: Job, before: Mapping[str, bytes]) -> Mapping[str, bytes] | None:
+        """Return the files of the stage, or None."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,7 @@ class Engine:
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     rewritten: list[Path] = field(default_factory=list)
     """Files whose content was not what it had to be, for whatever reason."""
+    _external: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _locks: dict[str, threading.Lock] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -80,7 +89,7 @@ class Engine:
             key = key_of(parts)
             with self._lock(key):
                 found = self._stored(stage, key)
-                made = found or self._make(stage, build)
+                made = found or self._make(stage, build, parts)
                 # A source that was edited while the stage read it: the result is of no version.
                 if sources != self.sources(stage, build):
                     continue
@@ -149,17 +158,30 @@ class Engine:
             return {}
         model = self.keys.recipe.models[build.model]
         source = model.source
-        key = digest({"external files of": sha256(_content(source))})
-        # Names of files, each with the digest of nothing.
-        known = self.store.result(key)
-        if known is None:
-            nothing = self.store.put(b"")
-            known = dict.fromkeys(_module(stage).files(source), nothing)
-            self.store.keep_result(key, known)
+        known = self._external_files(stage, source)
         found = {source.name: source, **{name: source.parent / name for name in known}}
         if "samples" in stage.model and model.samples is not None:
             found[model.samples.name] = model.samples
         return found
+
+    def _external_files(self, stage: Stage, source: Path) -> Collection[str]:
+        """Return the names of a model's external files, from its folder on."""
+        content = _content(source)
+        named = sha256(content)
+        if named not in self._external:
+            try:
+                # Other numbers in the file itself are the same model here.
+                key = digest({"external files of the structure": sketch_of(content).structure})
+            except Unreadable:
+                key = digest({"external files of": named})
+            # Names of files, each with the digest of nothing.
+            known = self.store.result(key)
+            if known is None:
+                nothing = self.store.put(b"")
+                known = dict.fromkeys(_module(stage).files(source), nothing)
+                self.store.keep_result(key, known)
+            self._external[named] = tuple(known)
+        return self._external[named]
 
     def _digests(self, build: Build) -> Mapping[str, str]:
         return self.outputs.get(build.label, {})
@@ -171,11 +193,27 @@ class Engine:
             return None
         return found if all(self.store.get(d) is not None for d in found.values()) else None
 
-    def _make(self, stage: Stage, build: Build) -> Mapping[str, str]:
+    def _make(self, stage: Stage, build: Build, parts: Mapping[str, str]) -> Mapping[str, str]:
         inputs = {name: self.content(build, name) for name in stage.reads}
-        made = _module(stage).run(Job(self.keys.settings(stage, build), inputs))
+        job = Job(self.keys.settings(stage, build), inputs)
+        made = self._made_again(stage, build, parts, job) or _module(stage).run(job)
         assert set(made) == set(stage.makes), f"{stage.name} made {sorted(made)}"
         return {name: self.store.put(made[name]) for name in sorted(made)}
+
+    def _made_again(
+        self, stage: Stage, build: Build, parts: Mapping[str, str], job: Job
+    ) -> Mapping[str, bytes] | None:
+        """Make what the stage makes from what it made last, if only its sources are others."""
+        before = self.ledger.record(build.label, stage.name)
+        if not stage.again or before is None or set(before.outputs) != set(stage.makes):
+            return None
+        if _but_sources(before.parts) != _but_sources(parts):
+            return None
+        contents = {name: self.store.get(found) for name, found in before.outputs.items()}
+        whole = {name: content for name, content in contents.items() if content is not None}
+        if len(whole) != len(contents):
+            return None
+        return cast("AgainModule", import_module(stage.again)).run(job, whole)
 
     def _record(  # noqa: PLR0913 - all that a record is made of
         self,
@@ -218,6 +256,10 @@ def path_of(out: Path, build: Build, name: str) -> Path:
 def _module(stage: Stage) -> StageModule:
     # The table names modules, so that only stages that have to run are imported.
     return cast("StageModule", import_module(stage.module))
+
+
+def _but_sources(parts: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: part for name, part in parts.items() if not name.startswith("source ")}
 
 
 def _content(path: Path) -> bytes:

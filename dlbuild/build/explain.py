@@ -12,6 +12,7 @@ Content = Callable[[str], bytes | None]
 _INPUTS = {
     "graph": "the structure of the model",
     "weights": "the weights",
+    "derivation": "how weights follow from the model",
     "profile": "the profile",
     "tiles": "the tile plan",
     "schedule": "the schedule",

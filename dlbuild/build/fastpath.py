@@ -11,10 +11,12 @@ import os
 import sys
 import time
 
-FORMAT = "dlbuild snapshot 2"
+FORMAT = "dlbuild snapshot 3"
 STATE_FOLDER = ".dlbuild"
 _END = "end"
 _OUTPUT = "output"
+_MODEL = "model"
+"""An input file that may change in its numbers alone (`build.retrain`)."""
 _TICK_NS = 20_000_000
 """Coarser than the clock of any common file system's time stamps."""
 
@@ -65,6 +67,52 @@ def still_holding(text: str, request: list[str], outputs: dict[str, str] | None 
     return "\n".join(now)
 
 
+def changed_models(build_folder: str, request: list[str]) -> list[str]:
+    """Return the models that changed since `request` was done, if nothing but models did."""
+    changed = []
+    try:
+        with open(snapshot_path(build_folder, request), encoding="utf-8") as file:  # noqa: PTH123 - as above
+            lines = file.read().split("\n")
+        if lines[:2] != [FORMAT, _asked(request)] or lines[-1] != _END:
+            return []
+        for line in lines[2:-1]:
+            if not _held(line):
+                kind, path, *_ = line.split("\t")
+                if kind != _MODEL:
+                    return []
+                changed.append(path)
+    except (OSError, ValueError, TypeError, IndexError):
+        return []
+    return changed
+
+
+def with_contents(text: str, digests: dict[str, str]) -> str:
+    """Return a snapshot of whose models and outputs some have other contents now.
+
+    digests: of the contents that these have to have. The empty text if one has not, or if something
+    else is not as the snapshot says.
+    """
+    time.sleep(_TICK_NS / 1e9)  # as in `remember`
+    lines = text.split("\n")
+    now = lines[:2]
+    try:
+        for line in lines[2:-1]:
+            kind, path, *rest = line.split("\t")
+            digest = digests.get(path)
+            if kind not in (_MODEL, _OUTPUT) or digest in (None, rest[-1]):
+                held = _held(line)
+            else:
+                signature = _signature(os.stat(path))  # noqa: PTH116 - as above
+                is_right = file_digest(path) == digest
+                held = "\t".join((kind, path, signature, str(digest))) if is_right else ""
+            if not held:
+                return ""
+            now.append(held)
+    except (OSError, ValueError, TypeError, IndexError):
+        return ""
+    return "\n".join((*now, _END))
+
+
 def with_outputs(text: str, outputs: dict[str, str]) -> str:
     """Return a snapshot that has none with these outputs, as they are now.
 
@@ -83,7 +131,7 @@ def with_outputs(text: str, outputs: dict[str, str]) -> str:
 def _held(line: str) -> str:
     """Return a line of a snapshot as it is now, or the empty text if it no longer holds."""
     kind, path, *rest = line.split("\t")
-    if kind in ("file", _OUTPUT):
+    if kind in ("file", _MODEL, _OUTPUT):
         if _signature(os.stat(path)) == rest[0]:  # noqa: PTH116 - as above
             return line
         return _same_file(line, path, *rest)
@@ -97,6 +145,7 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     request: list[str],
     *,
     inputs: list[str],
+    models: list[str],
     outputs: dict[str, str],
     folders: list[str],
     programs: list[str],
@@ -108,6 +157,7 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
         build_folder: where the state is kept.
         request: the command.
         inputs: files read.
+        models: those of them that are models.
         outputs: SHA-256 of each file written.
         folders: folders searched for files.
         programs: commands run, by name.
@@ -126,7 +176,8 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
                 return False
             if path not in outputs and status.st_ctime_ns > started_ns - _TICK_NS:
                 return False
-            kind = _OUTPUT if path in outputs else "file"
+            kind = _MODEL if path in models else "file"
+            kind = _OUTPUT if path in outputs else kind
             lines.append("\t".join((kind, path, _signature(status), digest)))
         lines += ["\t".join(("folder", path, *_folder(path))) for path in sorted({*folders})]
     except OSError:

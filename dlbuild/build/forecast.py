@@ -7,7 +7,7 @@ from typing import Literal
 from dlbuild.build.engine import Engine
 from dlbuild.build.explain import outcome, reasons
 from dlbuild.build.keys import key_of
-from dlbuild.build.recipe import Build
+from dlbuild.build.project import Build
 from dlbuild.build.stage import Pipeline, Stage
 
 State = Literal["up to date", "would run", "is in the store", "depends"]

@@ -12,7 +12,7 @@ from dlbuild.base.installed import installed
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.code import CodeDigests
 from dlbuild.build.job import Settings
-from dlbuild.build.recipe import Build, Recipe
+from dlbuild.build.project import Build, Recipe
 from dlbuild.build.stage import Gate, Stage
 from dlbuild.ir.target import Board, Options, Target
 
@@ -65,7 +65,9 @@ class KeyMaker:
             "python": f"{version_info.major}.{version_info.minor}",
         }
         found |= {
-            f"code {name}": value for name, value in self.code.reachable(stage.module).items()
+            f"code {name}": value
+            for module in filter(None, (stage.module, stage.again))
+            for name, value in self.code.reachable(module).items()
         }
         found |= {f"library {name}": installed(name)[0] or "absent" for name in stage.libraries}
         found |= {f"option {name}": _text(settings.options, name) for name in stage.options}
@@ -103,8 +105,18 @@ class KeyMaker:
             {"model": one.model, "options": _plain(one.options), "files": digests}
             for one, digests in zip(together, files, strict=True)
         ]
-        code = self.code.reachable(gate.module)
-        return digest({"gate": gate.name, "code": code, "target": _plain(target), "of": models})
+        return digest(
+            {
+                "gate": gate.name,
+                "code": self.gate_code(gate),
+                "target": _plain(target),
+                "of": models,
+            }
+        )
+
+    def gate_code(self, gate: Gate) -> str:
+        """Return the digest of the code of a check."""
+        return digest(dict(self.code.reachable(gate.module)))
 
     @cached_property
     def folder_digests(self) -> Mapping[str, Mapping[str, str]]:

@@ -18,11 +18,12 @@ PIPELINE = Pipeline(
         Stage(
             "parse",
             f"{_STEPS}.parse",
-            makes=("graph", "weights"),
+            makes=("graph", "weights", "derivation"),
             model=("source", "shapes", "state"),
             options=("fold_constant_channels",),
             folders=("rules/ops",),
             libraries=_PARSERS,
+            again=f"{_STEPS}.parse_again",
             of="one",
         ),
         Stage(

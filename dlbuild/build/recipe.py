@@ -21,58 +21,13 @@ from dlbuild.base.yamlsrc import (
 )
 from dlbuild.build.job import Tolerance
 from dlbuild.build.options import options_with, read_override
+from dlbuild.build.project import Build, Model, Recipe
 from dlbuild.build.schema import INCLUDED, OPTION_KEYS, PROJECT
 from dlbuild.build.targets import TargetBook, TargetTable, read_target_files, target_files
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Options
 
 PROJECT_FILE = "dlbuild.yaml"
 _SECTIONS = ("models", "targets", "builds", "packs")
-
-
-@dataclass(frozen=True)
-class Model:
-    """One network: its files and what the user says of its tensors."""
-
-    name: str
-    source: Path
-    shapes: Mapping[str, tuple[int, ...]]
-    samples: Path | None
-    tolerance: Tolerance
-    state: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Build:
-    """One model for one target. where: the line that asks for it, if there is one."""
-
-    model: str
-    target: str
-    options: Options
-
-    @property
-    def label(self) -> str:
-        """`model@target`, as status lines and errors say it."""
-        return f"{self.model}@{self.target}"
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """All that dlbuild.yaml asks for.
-
-    packs: rule folders before the built-in one, in order. files: every YAML file that was read
-    or would be if it existed in a pack, for the no-op check.
-    """
-
-    models: Mapping[str, Model]
-    targets: Mapping[str, Target]
-    builds: tuple[Build, ...]
-    packs: tuple[Path, ...]
-    files: tuple[Path, ...]
-
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """Folders with rules, templates and targets: packs first, the built-in one last."""
-        return (*self.packs, builtin_folder())
 
 
 @dataclass

@@ -26,8 +26,11 @@ from dlbuild.build.marks import kept_rule
 _PARTS = ("snapshot", "ledger", "rule")
 
 
-def keep_for_replay(out: Path, request: list[str]) -> None:
-    """Keep what a build has just left in its folder, if there is a store that outlives it."""
+def keep_for_replay(out: Path, request: list[str], made: Store) -> None:
+    """Keep what a build has just left in its folder, if there is a store that outlives it.
+
+    made: the build's store, which knows what is in it.
+    """
     folder = cache_folder()
     snapshot = read(Path(snapshot_path(out.as_posix(), request)))
     ledger = read(out / STATE_FOLDER / LEDGER)
@@ -38,7 +41,7 @@ def keep_for_replay(out: Path, request: list[str]) -> None:
         return
     store = Store(folder)
     for path, content_digest in outputs.items():
-        if not store.has(content_digest):
+        if not made.has(content_digest):
             # What no stage made, such as a depfile.
             store.put(read(Path(path)) or b"")
     rule = read(Path(kept_rule(out.as_posix(), request))) or b""

@@ -8,7 +8,7 @@ from dlbuild.base.paths import package_folder
 from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import remember
 from dlbuild.build.keys import files_under, measurements_of
-from dlbuild.build.recipe import Recipe
+from dlbuild.build.project import Recipe
 from dlbuild.build.stage import Pipeline
 from dlbuild.run.fragments import depfile as depfile_text
 
@@ -62,6 +62,7 @@ def leave_snapshot(
         out.as_posix(),
         request,
         inputs=[path.as_posix() for path in inputs_of(engine, pipeline)],
+        models=[recipe.models[one.model].source.as_posix() for one in recipe.builds],
         outputs={**written, **copies},
         folders=[
             *(path.as_posix() for folder in _folders(recipe) for path in _with_inner(folder)),

@@ -14,6 +14,8 @@ class Stage:
 
     version: raised when the meaning of its files changes without a change of its code.
     module: has `run(job)`; imported only if the stage has to run.
+    again: has `run(job, before)`, which makes the files of other sources from those of former ones,
+    or gives None if it cannot tell; all else in the key is as it was.
     reads, makes: names of files (see FILES).
     model, target, options: fields of the recipe that it may see.
     folders: kinds of files that it reads from packs and the built-in folder.
@@ -35,6 +37,7 @@ class Stage:
     measurements: bool = False
     of: Literal["all", "clusters", "one"] = "all"
     libraries: tuple[str, ...] = ()
+    again: str = ""
     programs: tuple[Literal["cc", "ar", "size"], ...] = ()
 
 

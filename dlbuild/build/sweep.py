@@ -18,7 +18,8 @@ from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
 from dlbuild.build.options import read_override
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import Build, Recipe, read_recipe
+from dlbuild.build.project import Build, Recipe
+from dlbuild.build.recipe import read_recipe
 from dlbuild.build.schema import OPTION_KEYS
 from dlbuild.build.sizes import decode_sizes
 from dlbuild.ir import codec

@@ -41,3 +41,14 @@ def find_all(tasks: Sequence[Task]) -> list[Task]:
         for task in tasks
         if task.name not in found
     ]
+
+
+def run_in_order(tasks: Sequence[Task]) -> None:
+    """Run tasks on this thread, each as soon as those before it are done, up to the first fault."""
+    left = list(tasks)
+    done: set[str] = set()
+    while left:
+        ready = next(task for task in left if done.issuperset(task.after))
+        ready.run()
+        done.add(ready.name)
+        left.remove(ready)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from dlbuild.build.engine import Engine, path_of
 from dlbuild.build.fastpath import STATE_FOLDER
-from dlbuild.build.recipe import Build
+from dlbuild.build.project import Build
 from dlbuild.build.sizes import decode_sizes
 from dlbuild.build.steps.book import book_of
 from dlbuild.cli.arguments import Parser

@@ -13,6 +13,7 @@ from dlbuild.build.flat import write_flat
 from dlbuild.build.marks import Marks
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.replay import keep_for_replay
+from dlbuild.build.retrain import keep_order
 from dlbuild.build.snapshot import depfile_of, leave_snapshot
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
@@ -76,7 +77,9 @@ def run(given: argparse.Namespace) -> int:
     rule = depfile_of(engine, pipeline, goal) if given.depfile else ""
     Marks(given.stamp, given.depfile).leave(given.out, request, rule, given.started_ns)
     if leave_snapshot(engine, pipeline, request, given.started_ns, copies):
-        keep_for_replay(engine.out, request)
+        keep_for_replay(engine.out, request, engine.store)
+        if not given.flat and not given.remote_cache:
+            keep_order(engine, pipeline, request)
     return 0
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import yaml
 
-from dlbuild.build.recipe import Model, Recipe
+from dlbuild.build.project import Model, Recipe
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import whole_recipe
 from dlbuild.ir.target import Board, Cluster, Dma, Memory, Options, Target

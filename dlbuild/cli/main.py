@@ -7,13 +7,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn, Protocol, cast
+from typing import Protocol, cast
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.spelling import suggestion
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.cli.arguments import Parser, parser_of
 from dlbuild.cli.request import request_of
+from dlbuild.cli.terminate import terminate
 from dlbuild.cli.verbs import VALUE_OPTIONS, VERBS, Verb, usage
 
 INTERNAL = 3
@@ -34,7 +35,7 @@ def run(arguments: Sequence[str], started_ns: int = 0) -> int:
         arguments: the command line without the program's name.
         started_ns: when the program was started; inputs newer than that were changed meanwhile.
     """
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, terminate)
     try:
         return _run(arguments, started_ns)
     except UserError as error:
@@ -129,8 +130,3 @@ def _keep(trace: str, out: Path) -> str:
     except OSError:
         return "what --debug prints"
     return path.as_posix()
-
-
-def _terminate(number: int, _frame: object) -> NoReturn:
-    """End in order on SIGTERM, so that what was finished is remembered."""
-    raise SystemExit(128 + number)

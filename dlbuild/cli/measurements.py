@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dlbuild.build.engine import Engine
-from dlbuild.build.recipe import Build
+from dlbuild.build.project import Build
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Costs, Measurements
 from dlbuild.ir.profile import Profile

@@ -8,7 +8,7 @@ from pathlib import Path
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.engine import path_of
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import Build, Recipe
+from dlbuild.build.project import Build, Recipe
 from dlbuild.build.stage import FILES
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import add_targets, asked_targets, selected, whole_recipe

@@ -9,7 +9,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.base.files import write_if_changed
 from dlbuild.build.engine import Engine, path_of
 from dlbuild.build.fastpath import STATE_FOLDER
-from dlbuild.build.recipe import Build
+from dlbuild.build.project import Build
 from dlbuild.build.steps.book import book_of
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.build import build_all

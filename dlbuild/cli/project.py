@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.spelling import suggestion
-from dlbuild.build.recipe import PROJECT_FILE, Recipe, read_recipe
+from dlbuild.build.project import Recipe
+from dlbuild.build.recipe import PROJECT_FILE, read_recipe
 from dlbuild.cli.arguments import Parser
 
 

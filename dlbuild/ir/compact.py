@@ -1,13 +1,15 @@
 """Dataclasses as short JSON that is read fast: for what one stage leaves to the next.
 
 A dataclass is a list of its name and its fields, a tuple a list that begins with the empty name, a
-mapping an object in its own order. Nothing is checked but that names are known: a file that is read
-was written by the same code, since that is in the key of its stage, and its digest was compared.
+path one that begins with `path`, and a mapping an object in its own order. Nothing is checked but
+that names are known: a file that is read was written by the same code, since that is in the key of
+its stage, and its digest was compared.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from dlbuild.base.errors import UserError
@@ -15,6 +17,8 @@ from dlbuild.base.errors import UserError
 Json = bool | int | float | str | None | list["Json"] | dict[str, "Json"]
 
 T = TypeVar("T")
+
+_PATH = "path"
 
 
 def pack(value: object) -> bytes:
@@ -33,7 +37,8 @@ def unpack(content: bytes, kind: type[T], inner: Iterable[type] = ()) -> T:
     Raises:
         UserError: it is not such a file.
     """
-    makers = {one.__name__: one for one in (kind, *inner)}
+    makers: dict[str, Callable[..., object]] = {one.__name__: one for one in (kind, *inner)}
+    makers[_PATH] = Path
     try:
         value = _unpacked(json.loads(content), makers)
     except (ValueError, KeyError, TypeError, IndexError):
@@ -54,6 +59,8 @@ def _packed(value: object) -> Json:
             return float(value)  # a subclass (numpy's) has another text
         case tuple():
             return ["", *map(_packed, value)]
+        case Path():
+            return [_PATH, value.as_posix()]
         case Mapping():
             return {str(key): _packed(part) for key, part in value.items()}
         case _:
@@ -62,7 +69,7 @@ def _packed(value: object) -> Json:
             return [type(value).__name__, *parts]
 
 
-def _unpacked(tree: Json, makers: Mapping[str, type]) -> object:
+def _unpacked(tree: Json, makers: Mapping[str, Callable[..., object]]) -> object:
     if isinstance(tree, list):
         parts = [_unpacked(part, makers) for part in tree[1:]]
         name = tree[0]

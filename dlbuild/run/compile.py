@@ -57,8 +57,14 @@ def code_flags(target: Target, options: Options) -> tuple[str, ...]:
     )
 
 
-def compile_file(
-    name: str, files: Mapping[str, bytes], target: Target, options: Options, where: str = ""
+def compile_file(  # noqa: PLR0913 - a compiler's inputs
+    name: str,
+    files: Mapping[str, bytes],
+    target: Target,
+    options: Options,
+    where: str = "",
+    *,
+    has_code: bool = True,
 ) -> Compiled:
     """Compile one of `files`.
 
@@ -68,6 +74,7 @@ def compile_file(
         target: its toolchain is used.
         options: the build's options.
         where: how an error names the build: `model@target`.
+        has_code: whether there are functions in it, whose call graph is wanted.
 
     Raises:
         UserError: there is no compiler, or it refuses; shows what it says.
@@ -79,7 +86,7 @@ def compile_file(
         for file, content in files.items():
             (folder / file).write_bytes(content)
         made = folder / f"{Path(name).stem}.o"
-        graph = [CALL_GRAPH] if accepts(cc, CALL_GRAPH) else []
+        graph = [CALL_GRAPH] if has_code and accepts(cc, CALL_GRAPH) else []
         # The names are relative, and what debugging information says of the folder is mapped.
         place = [f"-ffile-prefix-map={work}=.", "-I."]
         given = [*flags(target, options), *graph, *place, "-c", name, "-o", made.name]

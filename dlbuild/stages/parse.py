@@ -5,7 +5,7 @@ The graph is the structure. It depends on the numbers only through what `Graph.v
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
@@ -14,7 +14,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.stages.parse_file import inputs_of, load_external, read_model
+from dlbuild.stages.parse_file import inputs_of, is_external, load_external, read_model, tensors_of
 from dlbuild.stages.parse_graph import draft_of
 from dlbuild.stages.rewrites.batchnorm import fold_batch_normalization
 from dlbuild.stages.rewrites.carry import carry
@@ -26,6 +26,7 @@ from dlbuild.stages.rewrites.grid import scalar_parameters
 from dlbuild.stages.rewrites.identities import drop_identities, name_outputs
 from dlbuild.stages.rewrites.infer import infer
 from dlbuild.stages.rewrites.interface import note_interface
+from dlbuild.stages.rewrites.numbers import Numbers
 from dlbuild.stages.rewrites.pads import merge_pads
 from dlbuild.stages.rewrites.qdq_fuse import fuse
 from dlbuild.stages.rewrites.qdq_move import move_to_integers
@@ -39,10 +40,14 @@ INTEGER_WEIGHTS = frozenset({"DequantizeLinear"})
 
 @dataclass(frozen=True)
 class Parsed:
-    """A model in two parts: structure, and the numbers of its constants."""
+    """A model in two parts: structure, and the numbers of its constants.
+
+    numbers: the same numbers, and what they were made from; None if it is not the file alone.
+    """
 
     graph: Graph
     weights: Mapping[str, Array]
+    numbers: Numbers | None = None
 
 
 def parse(
@@ -65,10 +70,12 @@ def parse(
         UserError: the file, a name, a shape or an operator is at fault.
     """
     model = read_model(source)
+    is_whole = not any(map(is_external, tensors_of(model)))
     load_external(model, source)
     draft = draft_of(model, source, shapes, book, state)
     rewrite(draft, book)
-    return finish(draft, book, name)
+    parsed = finish(draft, book, name)
+    return parsed if is_whole else replace(parsed, numbers=None)
 
 
 def rewrite(draft: Draft, book: RuleBook) -> None:
@@ -121,7 +128,8 @@ def finish(draft: Draft, book: RuleBook, name: str) -> Parsed:
         tuple(draft.counts[name] for name in used if name in draft.counts),
         states=tuple(draft.states),
     )
-    return Parsed(graph, {tensor: draft.constants[tensor] for tensor in constants})
+    arrays = draft.constants.without_note()
+    return Parsed(graph, {tensor: arrays[tensor] for tensor in constants}, draft.constants)
 
 
 def named(draft: Draft) -> list[tuple[Node, str]]:

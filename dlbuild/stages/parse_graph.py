@@ -243,7 +243,7 @@ def check_reads(draft: Draft) -> None:
 def read_constants(draft: Draft, graph: onnx.GraphProto) -> None:
     """Store the graph's initializers, sparse ones as dense."""
     for tensor in graph.initializer:
-        draft.keep(tensor.name, array_of(tensor, draft.where))
+        draft.load(tensor.name, array_of(tensor, draft.where))
     for sparse in graph.sparse_initializer:
         draft.keep(sparse.values.name, dense(sparse, draft.where))
 

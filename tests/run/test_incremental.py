@@ -130,6 +130,110 @@ def test_a_build_with_nothing_to_do_imports_nothing_heavy_and_touches_no_file(
     assert after == before
 
 
+class TestNewNumbersAlone:
+    """Builds in which nothing but numbers of a model changed: without the recipe, rules or onnx."""
+
+    def imported(self, project: Project, *arguments: str) -> tuple[str, set[str]]:
+        """Build; return what was said and the modules that it took."""
+        time.sleep(0.05)
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "dlbuild", "build", *arguments],
+            cwd=project.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        lines = done.stderr.splitlines()
+        return done.stdout, {line.rpartition("|")[2].strip() for line in lines}
+
+    def require_clean(self, project: Project, elsewhere: Path) -> None:
+        """Compare with a clean build of the same files."""
+        elsewhere.mkdir()
+        for name in ("net.onnx", "dlbuild.yaml"):
+            shutil.copy(project.folder / name, elsewhere / name)
+        other = Project(elsewhere)
+        other.build(DLBUILD_CACHE_DIR=str(elsewhere / "cache"))
+        found = {name: content for name, (_, content) in project.snapshot().items()}
+        assert found == {name: content for name, (_, content) in other.snapshot().items()}
+
+    HEAVY = frozenset({"onnx", "yaml", "jinja2", "doit", "dlbuild.build.recipe", "argparse"})
+
+    def test_take_nothing_heavy_and_give_what_a_clean_build_gives(
+        self, project: Project, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        project.build()
+        for turn in range(2):
+            project.change_weights(turn)
+            said, modules = self.imported(project)
+            assert "net@pc: tables" in said
+            assert "numpy" in modules
+            assert modules & self.HEAVY == set()
+            self.require_clean(project, tmp_path_factory.mktemp("clean") / "project")
+            assert self.imported(project)[0] == "nothing to do\n"
+        assert project.explain()["parse"].startswith("ran in build 3: net.onnx changed")
+
+    def test_after_a_command_with_another_result_all_is_looked_at(
+        self, project: Project, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        project.build()
+        project.build("-D", "hook=true")
+        project.build()
+        project.build("-D", "hook=true")
+        project.change_weights(3)
+        said, _ = self.imported(project)
+        assert "net@pc: tables" in said
+        self.require_clean(project, tmp_path_factory.mktemp("clean") / "project")
+
+    def test_with_another_structure_all_is_looked_at(
+        self, project: Project, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        project.build()
+        model = onnx.load(project.folder / "net.onnx")
+        model.graph.name = "other"
+        model.graph.output[0].name, old = "renamed", model.graph.output[0].name
+        for node in model.graph.node:
+            node.output[:] = ["renamed" if name == old else name for name in node.output]
+        onnx.save(model, project.folder / "net.onnx")
+        _, modules = self.imported(project)
+        assert "onnx" in modules
+        self.require_clean(project, tmp_path_factory.mktemp("clean") / "project")
+
+    def test_a_compiler_that_fails_is_reported_as_ever(self, project: Project) -> None:
+        compiler = project.folder / "cc"
+        compiler.write_text('#!/bin/sh\nif [ -e broken ]; then exit 1; fi\nexec gcc "$@"\n')
+        compiler.chmod(0o755)
+        toolchain = f"{{extends: host, toolchain: {{cc: {compiler}}}}}"
+        project.write_recipe(RECIPE.replace("{extends: host}", toolchain))
+        time.sleep(0.05)
+        project.build()
+        project.change_weights(1)
+        compiler.write_text("#!/bin/sh\nexit 1\n")
+        time.sleep(0.05)
+        done = project.run("build")
+        assert done.returncode == 1
+        assert f"{compiler} refuses" in done.stderr
+
+    def test_a_remote_cache_is_asked_as_ever(self, project: Project) -> None:
+        project.build()
+        project.change_weights(1)
+        time.sleep(0.05)
+        done = project.run("build", DLBUILD_REMOTE_CACHE="http://127.0.0.1:9")
+        assert done.returncode == 0
+        assert "127.0.0.1:9" in done.stderr
+
+    def test_the_marks_for_a_build_around_are_left(self, project: Project) -> None:
+        marks = ("--stamp", "stamp", "--depfile", "stamp.d")
+        project.build(*marks)
+        depfile = (project.folder / "stamp.d").read_bytes()
+        (project.folder / "stamp.d").unlink()
+        then = (project.folder / "stamp").stat().st_mtime_ns
+        project.change_weights(1)
+        _, modules = self.imported(project, *marks)
+        assert modules & self.HEAVY == set()
+        assert (project.folder / "stamp.d").read_bytes() == depfile
+        assert (project.folder / "stamp").stat().st_mtime_ns > then
+
+
 def test_new_weights_change_their_table_alone(project: Project) -> None:
     project.build()
     before = project.snapshot()

@@ -11,7 +11,8 @@ import yaml
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.build.project import Build
+from dlbuild.build.recipe import read_recipe
 from dlbuild.build.stage import Pipeline
 from dlbuild.run.toolchain import identify
 

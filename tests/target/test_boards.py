@@ -11,7 +11,8 @@ import yaml
 from dlbuild.base.errors import UserError
 from dlbuild.build.engine import Engine
 from dlbuild.build.pipeline import with_verify
-from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.build.project import Build
+from dlbuild.build.recipe import read_recipe
 from dlbuild.cli.bench import figures_of
 from dlbuild.cli.main import run
 from dlbuild.ir import codec

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlbuild.build.engine import Engine
-from dlbuild.build.recipe import Build
+from dlbuild.build.project import Build
 from dlbuild.cli.bench import figures_of
 from dlbuild.cli.main import run
 from dlbuild.cli.measurements import costs_of

@@ -11,7 +11,7 @@ import yaml
 from onnx import helper, numpy_helper
 
 from dlbuild.build.engine import Engine
-from dlbuild.build.recipe import Build
+from dlbuild.build.project import Build
 from dlbuild.cli.bench import figures_of
 from dlbuild.ir import codec
 from dlbuild.ir.profile import Profile

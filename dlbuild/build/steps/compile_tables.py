@@ -22,5 +22,6 @@ def run(job: Job) -> Mapping[str, bytes]:
         settings.target,
         settings.options,
         f"{name}@{settings.target.name}",
+        has_code=False,
     )
     return {"weights_object": made.content}

@@ -5,11 +5,10 @@ weights: w' = w * f, b' = (b - mean) * f + bias, with f = scale / sqrt(variance 
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from dlbuild.ir.weights import Array
 from dlbuild.stages.rewrites.draft import Draft, Node
 
+MATRIX = 2
 FLOATS = frozenset({"float32", "float64", "float16"})
 
 
@@ -43,50 +42,42 @@ def absorb(draft: Draft, before: Node, node: Node, consumers: dict[str, list[Nod
         return False
     if draft.dtype(weight) not in FLOATS:
         return False
-    factor, offset = factors(draft, node)
-    w = draft.constants[weight].astype(np.float64)
-    channels = len(factor)
-    old = draft.constants[bias].astype(np.float64) if bias else np.zeros(channels)
+    rank = len(draft.shape(weight))
+    (channels,) = draft.shape(node.inputs[1])
+    outer = (1,) * (rank - 2)
+    beta = 1.0
+    over: tuple[int, ...]
     if before.kind == "Gemm":
         # beta and alpha stay outside: alpha * (a @ (b * f)) + (beta * c - mean) * f + bias.
-        old = old * before.number("beta", 1.0)
-        if old.size not in {1, channels} or w.ndim != 2:  # noqa: PLR2004 - a matrix
+        beta = before.number("beta", 1.0)
+        if rank != MATRIX or (bias and draft.tensors[bias].count not in {1, channels}):
             return False
         before.attributes.pop("beta", None)
-        scaled = w * (factor[:, None] if before.integer("transB", 0) else factor[None, :])
+        over = (channels, 1) if before.integer("transB", 0) else (1, channels)
     elif before.kind == "Conv":
-        scaled = w * factor.reshape(-1, *(1,) * (w.ndim - 1))
+        over = (channels, 1, *outer)
     else:
         groups = before.integer("group", 1)
-        shaped = w.reshape(groups, -1, *w.shape[1:])
-        per_group = factor.reshape(groups, 1, -1, *(1,) * (w.ndim - 2))
-        scaled = (shaped * per_group).reshape(w.shape)
-    new_bias = np.broadcast_to(old.reshape(-1), (channels,)) * factor + offset
-    kind = draft.constants[weight].dtype
-    before.inputs[1] = replaced(draft, weight, scaled.astype(kind), consumers)
-    name = f"{before.outputs[0]}_bias"
-    result = new_bias.astype(kind)
-    if bias and draft.shape(bias) == result.shape:
-        before.inputs[2] = replaced(draft, bias, result, consumers)
-    else:
-        before.inputs[2:] = [draft.constant(name, result)]
+        over = (groups, 1, channels // groups, *outer)
+    scale, shift, mean, variance = node.inputs[1:5]
+    epsilon = float(np.float32(node.number("epsilon", 1e-5)))
+    result = before.inputs[2:3] if bias and draft.shape(bias) == (channels,) else []
+    # Both before either: a constant may be part of the one and the other.
+    named = [replaced(draft, weight, consumers)]
+    named.append(
+        replaced(draft, result[0], consumers)
+        if result
+        else draft.fresh(f"{before.outputs[0]}_bias")
+    )
+    arrays = (weight, scale, shift, mean, variance, *([bias] if bias else []))
+    draft.derive(named[1], "shifted_bias", arrays, epsilon=epsilon, factor=beta)
+    draft.derive(named[0], "scaled_weights", (weight, scale, variance), epsilon=epsilon, shape=over)
+    before.inputs[1:] = named
     return True
 
 
-def factors(draft: Draft, node: Node) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return f, and bias - mean * f."""
-    scale, bias, mean, variance = (
-        draft.constants[name].astype(np.float64) for name in node.inputs[1:5]
-    )
-    epsilon = float(np.float32(node.number("epsilon", 1e-5)))
-    with np.errstate(all="ignore"):
-        factor = scale / np.sqrt(variance + epsilon)
-    return factor, bias - mean * factor
-
-
-def replaced(draft: Draft, name: str, array: Array, consumers: dict[str, list[Node]]) -> str:
-    """Give a constant new numbers, under a new name if others read the old ones."""
+def replaced(draft: Draft, name: str, consumers: dict[str, list[Node]]) -> str:
+    """Return the name of a constant with new numbers: another if others read the old ones."""
     if len(consumers.get(name, ())) == 1 and name not in draft.outputs:
-        draft.keep(name, array)
         return name
-    return draft.constant(f"{name}_folded", array)
+    return draft.fresh(f"{name}_folded")

@@ -9,8 +9,10 @@ import numpy as np
 import onnx
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.derivation import Setting
 from dlbuild.ir.graph import Attribute, Count, Fact, Group, Quantized, State, Tensor
 from dlbuild.ir.weights import Array, dtype_name
+from dlbuild.stages.rewrites.numbers import Numbers
 
 VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique", "LSTM", "GRU", "RNN", "Determinant"})
 """Operators whose results each have their place, whether they are read or not."""
@@ -63,6 +65,9 @@ class Node:
 class Draft:
     """Nodes, tensors and constants; passes change it in place.
 
+    A pass that needs to know a constant's type or extents asks `tensors`, since whoever reads the
+    constant itself makes its numbers part of the structure (`Numbers`).
+
     where: the model file, for messages. declared: tensors whose type the file states.
     sequences, optionals: what names stand for that are no tensors: members; what is held, or "".
     taken: names in use. made: names that a pass gave to integers that the file has as reals only.
@@ -75,7 +80,7 @@ class Draft:
     outputs: list[str] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     tensors: dict[str, Tensor] = field(default_factory=dict)
-    constants: dict[str, Array] = field(default_factory=dict)
+    constants: Numbers = field(default_factory=Numbers)
     declared: dict[str, Tensor] = field(default_factory=dict)
     opsets: dict[str, int] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
@@ -107,8 +112,28 @@ class Draft:
 
     def keep(self, name: str, array: Array) -> None:
         """Store a constant under a name that is already its own."""
-        self.taken.add(name)
         self.constants[name] = array
+        self._note(name, array)
+
+    def load(self, name: str, array: Array) -> None:
+        """Store an initializer of the file."""
+        self.constants.load(name, array)
+        self._note(name, array)
+
+    def derive(self, name: str, function: str, arrays: tuple[str, ...], **settings: Setting) -> str:
+        """Store what a function makes of constants under a name that is already its own."""
+        self._note(name, self.constants.derive(name, function, arrays, **settings))
+        return name
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a constant another name, which is its own."""
+        self.constants.rename(old, new)
+        tensor = self.tensors[old]
+        self.taken.add(new)
+        self.tensors[new] = Tensor(new, tensor.dtype, tensor.shape)
+
+    def _note(self, name: str, array: Array) -> None:
+        self.taken.add(name)
         self.tensors[name] = Tensor(name, dtype_name(array), tuple(array.shape))
 
     def integers(self, wanted: str, values: Iterable[int]) -> str:
@@ -200,7 +225,7 @@ class Draft:
         self.nodes = alive[::-1]
         for pair in self.quantized:
             needed.update((pair.scale, pair.zero_point))
-        self.constants = {name: a for name, a in self.constants.items() if name in needed}
+        self.constants.keep_only(needed)
 
     def is_plain(self, name: str) -> bool:
         """Say whether a tensor is neither an input nor an output of the model."""

@@ -265,15 +265,10 @@ def facts_of(draft: Draft, ops: tuple[Op, ...], book: RuleBook) -> tuple[Fact, .
     for op in ops:
         for position in sorted(book.all_zero_inputs(op)):
             name = op.inputs[position] if position < len(op.inputs) else ""
-            if name in draft.constants and not draft.constants[name].any():
+            if name in draft.constants and draft.constants.ask("all_zero", name):
                 found[Fact("all_zero", (name,))] = None
         for position in sorted(book.narrow_inputs(op)):
             name = op.inputs[position] if position < len(op.inputs) else ""
-            if name in draft.constants and _is_narrow(draft.constants[name]):
+            if name in draft.constants and draft.constants.ask("narrow", name):
                 found[Fact("narrow", (name,))] = None
     return tuple(sorted(found, key=lambda fact: (fact.kind, fact.tensors)))
-
-
-def _is_narrow(array: np.ndarray) -> bool:
-    """Tell whether no element is the least integer of its type."""
-    return array.dtype.kind == "i" and bool((array > np.iinfo(array.dtype).min).all())

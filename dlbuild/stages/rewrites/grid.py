@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlbuild.ir.graph import Fact
-from dlbuild.ir.weights import Array, numpy_dtype
+from dlbuild.ir.weights import numpy_dtype
 from dlbuild.stages.rewrites.draft import Draft, Node
 
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
@@ -37,7 +37,7 @@ def grid_of(draft: Draft, node: Node) -> Grid | None:
     integers = node.inputs[0] if node.kind == DEQUANTIZE else node.outputs[0]
     rank = len(draft.shape(integers))
     # One scale in a list is one for all, whatever the axis says.
-    is_single = draft.constants[scale].size == 1
+    is_single = draft.tensors[scale].count == 1
     axis = None if is_single else node.integer("axis", 1) % max(rank, 1)
     if not is_single and len(draft.shape(scale)) != 1:
         return None
@@ -73,11 +73,8 @@ def same(draft: Draft, one: str, other: str) -> tuple[Fact, ...] | None:
         return ()
     if not one or not other:
         name = one or other
-        return None if draft.constants[name].any() else (Fact("all_zero", (name,)),)
-    left, right = draft.constants[one].reshape(-1), draft.constants[other].reshape(-1)
-    if left.dtype != right.dtype or not np.array_equal(left, right):
-        return None
-    return (Fact("equal", (one, other)),)
+        return (Fact("all_zero", (name,)),) if draft.constants.ask("all_zero", name) else None
+    return (Fact("equal", (one, other)),) if draft.constants.ask("equal", one, other) else None
 
 
 def zero_point(draft: Draft, grid: Grid) -> str:
@@ -94,20 +91,6 @@ def zero_point(draft: Draft, grid: Grid) -> str:
     return made
 
 
-def quantize(draft: Draft, grid: Grid, value: float) -> Array:
-    """Return the integer of one real number, by the formula of QuantizeLinear."""
-    kind = numpy_dtype(grid.dtype)
-    limits = np.iinfo(kind.name)
-    scale = np.float32(draft.constants[grid.scale].reshape(-1)[0])
-    zero = int(draft.constants[grid.zero].reshape(-1)[0]) if grid.zero else 0
-    with np.errstate(all="ignore"):
-        steps = np.rint(np.float32(value) / scale)
-    if np.isnan(steps):
-        steps = np.float32(0)
-    limited = np.clip(float(steps) + zero, limits.min, limits.max)
-    return np.array(int(limited), dtype=kind)
-
-
 def scalar_parameters(draft: Draft) -> None:
     """Give scales and zero points that are lists of one element no axis at all."""
     users: dict[str, list[Node]] = draft.consumers()
@@ -115,11 +98,13 @@ def scalar_parameters(draft: Draft) -> None:
         if node.kind not in {QUANTIZE, DEQUANTIZE}:
             continue
         for name in node.inputs[1:3]:
-            array = draft.constants.get(name)
-            if array is None or array.size != 1 or not array.ndim or name in draft.outputs:
+            if name not in draft.constants or name in draft.outputs:
+                continue
+            tensor = draft.tensors[name]
+            if tensor.count != 1 or not tensor.shape:
                 continue
             if all(is_parameter(user, name) for user in users[name]):
-                draft.keep(name, array.reshape(()))
+                draft.derive(name, "scalar", (name,))
 
 
 def is_parameter(node: Node, name: str) -> bool:

@@ -24,7 +24,7 @@ def name_outputs(draft: Draft) -> None:
         if name in draft.constants and name not in seen:
             # The caller knows the output by this name, so the constant gets another.
             source = draft.fresh(f"{name}_constant")
-            draft.keep(source, draft.constants.pop(name))
+            draft.rename(name, source)
             draft.rename_uses(name, source)
             output = name
         else:

@@ -55,6 +55,17 @@ REWRITES = (
 )
 """What may put other nodes in a node's place; the first that does so counts."""
 
+UNREAD = frozenset(
+    [
+        *("Add", "Sub", "Mul", "Div", "Pow", "PRelu", "Max", "Min", "Sum", "Mean", "Clip", "Where"),
+        *("Conv", "ConvTranspose", "ConvInteger", "Gemm", "MatMul", "MatMulInteger"),
+        *("QLinearConv", "QLinearMatMul", "QuantizeLinear", "DequantizeLinear"),
+        *("BatchNormalization", "InstanceNormalization", "LayerNormalization"),
+        *("GroupNormalization", "RMSNormalization", "LSTM", "GRU", "RNN"),
+    ]
+)
+"""Operators whose results have extents that no operand's content tells."""
+
 SMALL = 256
 """Constants of up to this many elements are shown to the shape inference (axes, sizes, pads)."""
 
@@ -258,7 +269,9 @@ def inferred(
     contents = {
         name: numpy_helper.from_array(draft.constants[name], name)
         for name in node.inputs
-        if name in draft.constants and draft.constants[name].size <= SMALL
+        if node.kind not in UNREAD
+        and name in draft.constants
+        and draft.tensors[name].count <= SMALL
     }
     imports = [helper.make_opsetid(node.domain, schema.since_version)]
     outer = {

@@ -73,4 +73,4 @@ def written(draft: Draft, node: Node, name: str) -> list[Quantized]:
 
 def is_single(draft: Draft, name: str) -> bool:
     """Say whether a constant is one number."""
-    return name in draft.constants and draft.constants[name].size == 1
+    return name in draft.constants and draft.tensors[name].count == 1

@@ -90,7 +90,7 @@ def is_zero(draft: Draft, name: str) -> bool:
     """Say whether a pad value is zero, and record what that rests on."""
     if not name:
         return True
-    if name not in draft.constants or draft.constants[name].any():
+    if name not in draft.constants or not draft.constants.ask("all_zero", name):
         return False
     draft.facts[Fact("all_zero", (name,))] = None
     return True

@@ -174,7 +174,7 @@ def convolution(site: Site) -> Fused | None:
     if x is None or w is None or w.name not in draft.constants:
         return None
     channels = draft.shape(w.name)[0]
-    bias = integer_bias(site.draft, site.producers, node.input(2), (x.grid, w.grid), (channels,))
+    bias = integer_bias(site.draft, site.producers, node.input(2), (x.grid, w.grid), channels)
     if bias is None:
         return None
     inputs = [*x.triple, *w.triple, *site.result, *([bias] if bias else [])]
@@ -193,9 +193,7 @@ def gemm(site: Site) -> Fused | None:
         return None
     columns = draft.shape(node.outputs[0])[1]
     grids = (a.grid, b.grid)
-    bias = integer_bias(
-        draft, site.producers, node.input(2), grids, (columns,), factor=beta / alpha
-    )
+    bias = integer_bias(draft, site.producers, node.input(2), grids, columns, factor=beta / alpha)
     if bias is None:
         return None
     attributes = {name: v for name, v in node.attributes.items() if name != "beta"}

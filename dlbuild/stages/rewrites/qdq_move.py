@@ -5,10 +5,8 @@ or a maximum as well as before; the same holds for quantising. Dequantise sinks,
 and where the two meet with equal grids both vanish.
 """
 
-import numpy as np
-
+from dlbuild.ir.derivation import Setting
 from dlbuild.ir.graph import Fact
-from dlbuild.ir.weights import Array, numpy_dtype
 from dlbuild.stages.rewrites.draft import Draft, Node
 from dlbuild.stages.rewrites.grid import (
     DEQUANTIZE,
@@ -18,7 +16,6 @@ from dlbuild.stages.rewrites.grid import (
     are_equal,
     dequantized,
     grid_of,
-    quantize,
     zero_point,
 )
 from dlbuild.stages.rewrites.pads import is_zero
@@ -190,32 +187,31 @@ def limits(draft: Draft, node: Node, grid: Grid) -> list[tuple[str, str]] | None
     """
     label = node.outputs[0]
     if node.kind == "Relu":
-        low = quantize(draft, grid, 0.0)
-        return (
-            []
-            if _is_end(draft, grid, "Max", low)
-            else [("Max", draft.constant(f"{label}_low", low))]
-        )
+        low = _limit(draft, grid, "", "Max", f"{label}_low")
+        return [("Max", low)] if low else []
     found: list[tuple[str, str]] = []
     for position, kind, suffix in ((1, "Max", "low"), (2, "Min", "high")):
         name = node.input(position)
         if not name:
             continue
-        if name not in draft.constants or draft.constants[name].size != 1:
+        if name not in draft.constants or draft.tensors[name].count != 1:
             return None
-        value = quantize(draft, grid, float(draft.constants[name].reshape(-1)[0].item()))
-        assert value.dtype == numpy_dtype(grid.dtype)
-        if _is_end(draft, grid, kind, value):
-            continue
-        found.append((kind, draft.constant(f"{label}_{suffix}", value)))
+        limit = _limit(draft, grid, name, kind, f"{label}_{suffix}")
+        if limit:
+            found.append((kind, limit))
     return found
 
 
-def _is_end(draft: Draft, grid: Grid, kind: str, value: Array) -> bool:
-    """Tell whether a limit is the least or the greatest integer, and keep that as a fact."""
-    ends = np.iinfo(str(value.dtype))
-    if int(value.reshape(-1)[0]) != (ends.min if kind == "Max" else ends.max):
-        return False
+def _limit(draft: Draft, grid: Grid, real: str, kind: str, wanted: str) -> str:
+    """Add the integer of a limit and return its name.
+
+    Empty if it is the least or the greatest integer, which is kept as a fact. real: a constant, or
+    empty for zero.
+    """
     names = tuple(name for name in (grid.scale, grid.zero) if name)
+    arrays = (*names, real) if real else names
+    how: dict[str, Setting] = {"dtype": grid.dtype, "has_zero": bool(grid.zero)}
+    if not draft.constants.ask("quantized_to_end", *arrays, **how, is_least=kind == "Max"):
+        return draft.derive(draft.fresh(wanted), "quantized", arrays, **how)
     draft.facts[Fact("lowest" if kind == "Max" else "highest", names)] = None
-    return True
+    return ""

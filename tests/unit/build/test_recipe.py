@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dlbuild.base.errors import UserError
-from dlbuild.build.recipe import Recipe, read_recipe
+from dlbuild.build.project import Recipe
+from dlbuild.build.recipe import read_recipe
 from dlbuild.ir.target import Options, Target
 
 MODELS = "version: 1\nmodels: {kws: {source: kws.onnx}}\n"
