@@ -1,7 +1,7 @@
 """Says in words why a stage had to be made anew: which of the things in its key changed."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from dlbuild.base.digest import Json
 from dlbuild.build.ledger import Record
@@ -36,6 +36,8 @@ _INPUTS = {
 }
 
 
+_INNER = frozenset({"derivation", "table_plan"})
+"""What a stage leaves to others beside what it is known for: not told of it."""
 _OWN_CODE = "dlbuild's own code changed"
 
 
@@ -55,16 +57,16 @@ def reasons(before: Record | None, parts: Mapping[str, str], content: Content) -
 
 def outcome(record: Record) -> str:
     """Return what came of it: which files changed, or that none did."""
-    names = [_INPUTS.get(name, name).removeprefix("the ") for name in record.changed]
-    kept = [
-        _INPUTS.get(name, name).removeprefix("the ")
-        for name in record.outputs
-        if name not in record.changed
-    ]
+    names = _told(record.changed)
+    kept = _told(name for name in record.outputs if name not in record.changed)
     if not names:
         return "same result as before, so nothing after it had to run for it"
     changed = f"{_listed(names)} changed"
     return f"{changed}, {_listed(kept)} did not" if kept else changed
+
+
+def _told(files: Iterable[str]) -> list[str]:
+    return [_INPUTS.get(name, name).removeprefix("the ") for name in files if name not in _INNER]
 
 
 def _sentences(name: str, then: str | None, now: str | None, content: Content) -> Iterator[str]:
