@@ -36,7 +36,7 @@ _INPUTS = {
 }
 
 
-_INNER = frozenset({"derivation", "table_plan"})
+_INNER = frozenset({"derivation", "model_derivation", "table_plan"})
 """What a stage leaves to others beside what it is known for: not told of it."""
 _OWN_CODE = "dlbuild's own code changed"
 

@@ -29,11 +29,12 @@ PIPELINE = Pipeline(
         Stage(
             "parse",
             f"{_STEPS}.parse_model",
-            makes=("model_graph", "model_weights"),
+            makes=("model_graph", "model_weights", "model_derivation"),
             model=("source", "shapes", "state"),
             options=("fold_constant_channels",),
             folders=("rules/ops",),
             libraries=_PARSERS,
+            again=f"{_STEPS}.parse_model_again",
             of="clusters",
         ),
         Stage(

@@ -12,7 +12,8 @@ import yaml
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, path_of
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.build.project import Build
+from dlbuild.build.recipe import read_recipe
 from dlbuild.build.steps.book import book_of
 from dlbuild.cli.main import run
 from dlbuild.ir import codec, weights
