@@ -128,7 +128,7 @@ def axes_note(order: Sequence[int]) -> str:
     return f" (axes {', '.join(map(str, order))} of the model's)"
 
 
-def table_note(model: Sources, table: Constant) -> str:
+def table_note(model: Sources, table: Constant, margin: str = "") -> str:
     """Return a table's comment: where it is read, what it is, how it lies."""
     reader = (
         f"{model.face.kernels[table.kernel]} {table.operand}" if table.kernel else table.operand
@@ -136,4 +136,4 @@ def table_note(model: Sources, table: Constant) -> str:
     shape = element_type(table.dtype, table.memory_shape)
     origin = quoted(table.tensor) if table.tensor else "computed by the build"
     origin = origin if table.kernel else "what it has at first"
-    return block(f"{reader}: {shape}{axes_note(table.order)}, {origin}")
+    return block(f"{reader}: {shape}{axes_note(table.order)}, {origin}", margin)
