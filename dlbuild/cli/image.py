@@ -9,7 +9,8 @@ from dlbuild.base.errors import UserError
 from dlbuild.base.files import read
 from dlbuild.build.engine import Engine, path_of
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import PROJECT_FILE, Build
+from dlbuild.build.project import Build
+from dlbuild.build.recipe import PROJECT_FILE
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.build import build_all
