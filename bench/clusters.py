@@ -39,7 +39,8 @@ from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, path_of
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.build.project import Build
+from dlbuild.build.recipe import read_recipe
 from dlbuild.build.steps.book import book_of
 from dlbuild.cli.main import run as dlbuild
 from dlbuild.cli.measurements import costs_of, profile_of
@@ -82,7 +83,7 @@ CNNS = ("ic", "kws", "vww")
 MODES: tuple[Parallel, ...] = ("data", "model", "pipeline")
 CORES = 2
 """Harts of a cluster."""
-BATCH, STREAM = 4, 32
+BATCH, STREAM, FEW = 4, 32, 3
 DUE = {"data": {2: 1.7, 4: 3.2}, "model": {2: 1.5, 4: 2.2}, "pipeline": {2: 0.9, 4: 0.9}}
 HEADER = ("net", "clusters", "mode", "one cluster", "clusters'", "ratio", "due", "arena of each")
 ROW = "{:4} {:>8} {:9} {:>13} {:>13} {:>6} {:>5}  {}"
@@ -211,6 +212,7 @@ def rows(
                 "pipeline": inputs,
             }[mode]
             said = measured(net, plan, given)
+            seen = measured(net, plan, given[:FEW], is_watched=True)
             found = cost_of(said)
             before = {"data": together, "model": alone, "pipeline": bound_of(single, count)}[mode]
             wanted = DUE[mode][count]
@@ -219,7 +221,7 @@ def rows(
             cells = (f"{before:,}", f"{found:,}", f"{before / found:.2f}")
             wish = str(wanted) if is_due else "-"
             print(ROW.format(single.name, count, mode, *cells, wish, arena), flush=True)
-            faults = [f"{stranger} touches another cluster's memory" for stranger in said.strangers]
+            faults = [f"{stranger} touches another cluster's memory" for stranger in seen.strangers]
             n_inputs = len(given) * (BATCH if mode == "data" else 1)
             if bytes(said.content) != whole[: n_inputs * size]:
                 faults.append("other outputs than one hart's")
@@ -282,8 +284,8 @@ def cost_of(said: Said) -> int:
     return sum(count.value for count in said.counts if count.core == 0)
 
 
-def measured(net: Net, built: Built, inputs: Sequence[Values]) -> Said:
-    """Run a plan on each input once."""
+def measured(net: Net, built: Built, inputs: Sequence[Values], *, is_watched: bool = False) -> Said:
+    """Run a plan on each input once. is_watched: see who touches the memory of another cluster."""
     with tempfile.TemporaryDirectory(prefix="dlbuild-clusters-") as work:
         folder = Path(work)
         built = replace(built, folder=folder / "model")
@@ -299,7 +301,7 @@ def measured(net: Net, built: Built, inputs: Sequence[Values]) -> Said:
         sources = [built.folder / f"{built.name}_weights.c", *built.ports(is_honest=False)]
         maker = BoardMaker(built.target, built.options)
         program = maker.program(model_program(built), "run", sources, folder)
-        plugin = f"file={counter(net.state)}{watched(built, program)}"
+        plugin = f"file={counter(net.state)}{watched(built, program) if is_watched else ''}"
         return program.converse(run_input(built, inputs, 1), ["-plugin", plugin])
 
 

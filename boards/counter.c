@@ -53,7 +53,7 @@ typedef void (*executed)(unsigned core, void *user);
 typedef void (*accessed)(unsigned core, memory_info, uint64_t address, void *user);
 typedef void (*ended)(plugin_id, void *user);
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id, translated);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, executed, int, void *);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, executed, int, void *);
 void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, int, void *, uint64_t);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, accessed, int, int, void *);
 void qemu_plugin_register_atexit_cb(plugin_id, ended, void *);
@@ -136,10 +136,10 @@ static page *page_of(uint64_t address)
     return latest;
 }
 
+/* user: how many instructions of a block count. A mark is in blocks of its own. */
 static void on_execution(unsigned core, void *user)
 {
-    (void)user;
-    ++cores[core].count;
+    cores[core].count += (uintptr_t)user;
 }
 
 static void on_write(unsigned core, memory_info info, uint64_t address, void *user)
@@ -280,6 +280,7 @@ static void on_translation(plugin_id id, struct qemu_plugin_tb *block)
 {
     (void)id;
     const size_t n = qemu_plugin_tb_n_insns(block);
+    uintptr_t n_counted = 0;
     for (size_t i = 0; i < n; ++i) {
         struct qemu_plugin_insn *const one = qemu_plugin_tb_get_insn(block, i);
         const char *const symbol = qemu_plugin_insn_symbol(one);
@@ -293,9 +294,8 @@ static void on_translation(plugin_id id, struct qemu_plugin_tb *block)
         }
         if (is_single) {
             qemu_plugin_register_vcpu_insn_exec_inline(one, INLINE_ADD_U64, &cores[0].count, 1);
-        } else {
-            qemu_plugin_register_vcpu_insn_exec_cb(one, on_execution, NO_REGISTERS, NULL);
         }
+        ++n_counted;
         if (n_rooms > 0) {
             qemu_plugin_register_vcpu_mem_cb(one, on_access, NO_REGISTERS, BOTH,
                                              is_open(symbol) ? (void *)1 : NULL);
@@ -303,6 +303,9 @@ static void on_translation(plugin_id id, struct qemu_plugin_tb *block)
         if (sees_memory) {
             qemu_plugin_register_vcpu_mem_cb(one, on_write, NO_REGISTERS, WRITES, NULL);
         }
+    }
+    if (!is_single && n_counted > 0) {
+        qemu_plugin_register_vcpu_tb_exec_cb(block, on_execution, NO_REGISTERS, (void *)n_counted);
     }
 }
 

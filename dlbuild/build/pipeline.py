@@ -111,11 +111,14 @@ PIPELINE = Pipeline(
             f"{_STEPS}.render",
             reads=("graph", "profile", "tiles", "schedule"),
             makes=(
-                *("header", "source", "weights_header", "image_layout"),
+                *("header", "source", "weights_header"),
                 *("port_header", "port_source", "cores_source"),
                 "table_plan",
             ),
-            target=("name", "features", "memories", "registers", "resources", "clusters"),
+            target=(
+                *("name", "features", "memories", "registers"),
+                *("resources", "clusters", "parameters"),
+            ),
             options=(*_C_OPTIONS, "max_recompute"),
             folders=("rules/ops", "templates"),
             libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
@@ -124,8 +127,7 @@ PIPELINE = Pipeline(
             "tables",
             f"{_STEPS}.tables",
             reads=("weights", "table_plan"),
-            makes=("weights_source", "weights_binary", "image", "image_hex"),
-            options=("image_version", "image_address"),
+            makes=("weights_source", "weights_binary"),
             libraries=("numpy", "ml_dtypes"),
         ),
         Stage(
@@ -149,7 +151,7 @@ PIPELINE = Pipeline(
         Stage(
             "size",
             f"{_STEPS}.size",
-            reads=("object", "weights_object", "call_graph", "image_layout"),
+            reads=("object", "weights_object", "call_graph"),
             makes=("size",),
             target=("name", "memories", "toolchain", "stack_bytes", "board"),
             programs=("cc", "size"),
@@ -175,7 +177,6 @@ PIPELINE = Pipeline(
             f"{_STEPS}.fragments",
             makes=("make", "cmake"),
             target=("memories", "resources"),
-            options=("weights", "image_address"),
         ),
     ),
     gates=(
@@ -195,14 +196,14 @@ def with_verify(*, layers: bool) -> Pipeline:
         f"{_STEPS}.verify_layers" if layers else f"{_STEPS}.verify",
         reads=(
             *("graph", "weights", "profile", "tiles", "schedule"),
-            *("source", "header", "weights_source", "weights_binary", "weights_header", "image"),
+            *("source", "header", "weights_source", "weights_binary", "weights_header"),
             *("port_header", "port_source", "cores_source"),
         ),
         makes=("verdict",),
         model=("source", "samples", "tolerance"),
         target=(
             *("name", "features", "memories", "registers", "toolchain", "board", "runner"),
-            *("resources", "clusters"),
+            *("resources", "clusters", "parameters"),
         ),
         options=_C_OPTIONS,
         folders=("rules/ops", "templates", "boards"),

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -28,12 +29,14 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.profile_graph import ProfileGraph
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.report.clusters import clusters_text
 from dlbuild.report.profile import makespan_text, profile_text, trial_text
 from dlbuild.report.trace import trace_text
 from dlbuild.run.samples import samples_of
 from dlbuild.run.trial import Trial, plain_plan, trial
 from dlbuild.stages.costs import about, missing
 from dlbuild.stages.profile_graph import profile_graph
+from dlbuild.stages.timeline import period
 
 
 def arguments(parser: Parser) -> None:
@@ -68,12 +71,25 @@ def run(given: argparse.Namespace) -> int:
         kind, count = engine.keys.recipe.targets[one.target].resources
         if count > 1:
             print("\n".join(makespan_text(graphs[one.label], kind, count)))
+            print("".join(f"{line}\n" for line in _clusters_of(engine, one, graphs)), end="")
     if given.trace:
         folder = Path(given.trace)
         for label, found in graphs.items():
             content = trace_text(label, found).encode()
             write_if_changed(folder / f"{label}.json", content, engine.unfinished)
     return 0
+
+
+def _clusters_of(engine: Engine, one: Build, graphs: Mapping[str, ProfileGraph]) -> Iterator[str]:
+    """Yield what each cluster of a build does."""
+    graph = codec.decode(engine.content(one, "graph"), Graph)
+    schedule = codec.decode(engine.content(one, "schedule"), Schedule)
+    yield from clusters_text(graph, profile_of(engine, one), schedule, graphs[one.label])
+    if graph.clusters.is_stream:
+        tiles = codec.decode(engine.content(one, "tiles"), TilePlan)
+        costs = costs_of(engine, one)
+        time = period(schedule, tiles, costs)
+        yield f"  predicted time of each run in a stream: {time:,} {costs.unit}"
 
 
 def _measure(engine: Engine, *, is_whole: bool) -> list[str]:

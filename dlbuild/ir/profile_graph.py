@@ -10,6 +10,7 @@ class Node:
     """One call of a kernel function, which can be scheduled alone.
 
     step: its number in the schedule. boxes: the tile that it computes; none = the whole.
+    cluster: of the core, if there are several.
     start, time: in the unit of the graph; the start is predicted from the times.
     """
 
@@ -21,6 +22,7 @@ class Node:
     time: int
     start: int
     is_measured: bool
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)

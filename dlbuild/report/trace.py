@@ -19,8 +19,11 @@ def trace_text(label: str, graph: ProfileGraph) -> str:
         graph: its calls.
     """
     events = [_named("process_name", 0, f"{label}, in {graph.unit}")]
-    cores = sorted({node.core for node in graph.nodes})
-    events += [_named("thread_name", core, f"core {core}") for core in cores]
+    cores = sorted({(node.core, node.cluster) for node in graph.nodes})
+    events += [
+        _named("thread_name", core, f"core {core}, {cluster}" if cluster else f"core {core}")
+        for core, cluster in cores
+    ]
     events += [*_slices(graph), *_arrows(graph)]
     lines = ",\n".join(json.dumps(event) for event in events)
     return f'{{"displayTimeUnit": "ns", "traceEvents": [\n{lines}\n]}}\n'

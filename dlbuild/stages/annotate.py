@@ -37,9 +37,12 @@ def annotate(
     for key, value in totals_of(profile, costs):
         model.metadata_props.add(key=key, value=value)
     notes = notes_of(profile, costs, schedule)
+    clusters = graph.clusters.cluster_of
     for node, op in zip(model.graph.node, graph.ops, strict=True):
         for key, value in notes.get(op.name, ()):
             node.metadata_props.add(key=key, value=value)
+        if op.name in clusters:
+            node.metadata_props.add(key="cluster", value=clusters[op.name])
     content: bytes = model.SerializeToString(deterministic=True)
     return content
 

@@ -15,12 +15,13 @@ from dlbuild.ir import codec
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, State, Tensor
 from dlbuild.ir.profile import Profile
-from dlbuild.ir.target import Options
+from dlbuild.ir.target import Cluster, Memory, Options, Target
 from dlbuild.rulebook.derive import step_values, used_by
 from dlbuild.rulebook.handwritten import rest_of
 from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.rulebook.value import Offset, Read, walk
+from dlbuild.stages.cluster_memory import cluster_of
 from dlbuild.stages.interface import Interface
 
 Form = Literal["scalar", "braces", "text", "incbin"]
@@ -37,6 +38,7 @@ class Constant:
         the state.
     tensor: the model's constant, or the empty name if the build computes it.
     shape: extents in the model's order. order: axes from slowest to fastest in memory.
+    cluster: in whose memory it lies; the empty name = where all tables are.
     """
 
     symbol: str
@@ -47,6 +49,7 @@ class Constant:
     shape: tuple[int, ...]
     order: tuple[int, ...]
     form: Form
+    cluster: str = ""
 
     @property
     def count(self) -> int:
@@ -90,14 +93,12 @@ def constants(
     options: Options,
 ) -> Constants:
     """Name every constant that a kernel reads. One that several kernels read is one table."""
-    is_image = options.weights == "image"
     # A parameter of the model's function would hide a table of its name.
-    own = face.member_names() if is_image else tuple(port.name for port in face.ports)
-    names = Names((*face.external_names(), *own))
-    prefix = _prefix(face, options)
+    names = Names((*face.external_names(), *(port.name for port in face.ports)))
     is_constant = frozenset(graph.constants)
     tables: dict[tuple[str, str], Constant] = {}
     of: dict[tuple[str, str], Constant] = {}
+    is_several = graph.clusters.is_several
     for kernel in profile.kernels:
         instance = instances[kernel.name]
         orders = orders_of(kernel, instance, profile)
@@ -107,9 +108,11 @@ def constants(
                 continue
             if not prod(operand.shape):  # nothing of it is read
                 continue
-            key = (kernel.name, operand.name) if is_made else ("", operand.tensor)
+            key = ("", operand.tensor)
+            if is_made:
+                key = (_made_of(instance, operand) if is_several else kernel.name, operand.name)
             if key not in tables:
-                symbol = f"{prefix}{face.kernels[kernel.name]}_{operand.name}"
+                symbol = f"{face.prefix}_{face.kernels[kernel.name]}_{operand.name}"
                 tables[key] = Constant(
                     symbol=names.claim(symbol),
                     kernel=kernel.name,
@@ -128,11 +131,6 @@ def constants(
     return Constants(tuple(tables.values()), of)
 
 
-def _prefix(face: Interface, options: Options) -> str:
-    """Return what names of tables begin with; members of an image have no need of it."""
-    return "" if options.weights == "image" else f"{face.prefix}_"
-
-
 def _initial(
     graph: Graph, state: State, face: Interface, names: Names, options: Options
 ) -> Constant:
@@ -140,7 +138,7 @@ def _initial(
     tensor = graph.tensor[state.input]
     port = next(p.name for p in face.ports if p.is_input and p.tensor.name == state.input)
     return Constant(
-        symbol=names.claim(f"{_prefix(face, options)}{port}_initial"),
+        symbol=names.claim(f"{face.prefix}_{port}_initial"),
         kernel="",
         operand=port,
         tensor=state.initial,
@@ -149,6 +147,55 @@ def _initial(
         order=(),
         form=_form(tensor, options),
     )
+
+
+def _made_of(instance: Instance, operand: Operand) -> str:
+    """Say what a table is computed from, and how: the same for the same numbers in clusters."""
+    parts: list[str] = []
+    for made in instance.made:
+        if made.operand == operand.name:
+            sources = [instance.operand(access.operand) for access in made.nest.access.values()]
+            parts += [repr(made.nest), *(o.tensor for o in sources if o.role == "input")]
+            parts += [_made_of(instance, o) for o in sources if _is_other(o, operand)]
+    return " ".join(parts)
+
+
+def _is_other(source: Operand, operand: Operand) -> bool:
+    return source.role == "constant" and source.name != operand.name
+
+
+def in_clusters(found: Constants, graph: Graph, profile: Profile, target: Target) -> Constants:
+    """Return the tables, replicated ones that one cluster alone reads in its memory.
+
+    A cluster has such tables if one of its memories says that it holds weights. Large tables that
+    are embedded as a file stay together.
+    """
+    holding = {c.name for c in target.clusters if weights_memory(c) is not None}
+    if not holding or target.parameters == "shared":
+        return found
+    clusters = cluster_of(graph, profile)
+    readers: dict[str, set[str]] = {}
+    for (kernel, _), table in found.of.items():
+        readers.setdefault(table.symbol, set()).add(clusters[kernel])
+    home = {
+        symbol: next(iter(names))
+        for symbol, names in readers.items()
+        if len(names) == 1 and names <= holding
+    }
+
+    def moved(table: Constant) -> Constant:
+        is_embedded = table.form == "incbin"
+        return table if is_embedded else replace(table, cluster=home.get(table.symbol, ""))
+
+    tables = {table.symbol: moved(table) for table in found.tables}
+    return Constants(
+        tuple(tables.values()), {key: tables[table.symbol] for key, table in found.of.items()}
+    )
+
+
+def weights_memory(cluster: Cluster) -> Memory | None:
+    """Return the memory of a cluster that holds its tables, None if it has none."""
+    return next((m for m in cluster.memories if "weights" in m.holds), None)
 
 
 def read_operands(instance: Instance) -> tuple[Operand, ...]:
@@ -187,6 +234,6 @@ def _form(operand: Operand | Tensor, options: Options) -> Form:
     if count == 1:
         return "scalar"
     is_large = count * DTYPES[operand.dtype].bits // 8 >= LARGE_BYTES
-    if options.weights in ("braces", "image") or not is_large:
+    if options.weights == "braces" or not is_large:
         return "braces"
     return "incbin" if options.weights == "incbin" else "text"

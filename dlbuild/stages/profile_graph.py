@@ -8,6 +8,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.profile_graph import Edge, Node, ProfileGraph
 from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.ir.tile_plan import TilePlan, Touch
+from dlbuild.stages.cluster_memory import cluster_of
 from dlbuild.stages.timeline import time_of, timeline
 
 
@@ -18,6 +19,7 @@ def profile_graph(
     tile_of = {(tile.kernel, tile.number): tile for tile in tiles.tiles}
     time = time_of(tiles, costs)
     spans = timeline(schedule.steps, time)
+    clusters = cluster_of(graph, profile)
     nodes = tuple(
         Node(
             step.number,
@@ -28,6 +30,7 @@ def profile_graph(
             time(step),
             spans[step.number].start,
             costs.of[step.kernel].is_measured,
+            clusters[step.kernel],
         )
         for step in schedule.steps
     )

@@ -11,7 +11,6 @@ from typing import Literal
 
 from dlbuild.ir.compact import pack, unpack
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.image import ImageLayout, ImageTable
 from dlbuild.rulebook import index, instance, value
 from dlbuild.rulebook.instance import Made, Operand
 
@@ -25,6 +24,7 @@ class Table:
     tensor: the model's constant; of a table that the build computes the empty name.
     kernel, operand: its first reader, and as what it is computed.
     shape: extents in the model's order. order: axes from slowest to fastest in memory.
+    section: the macro that says where it lies.
     count: stored units (elements, or bytes of several); ctype: the C type of one.
     """
 
@@ -38,6 +38,7 @@ class Table:
     form: Form
     count: int
     ctype: str
+    section: str
 
     @property
     def size_bytes(self) -> int:
@@ -75,8 +76,6 @@ class TablePlan:
     `scalings`. Its four forms are named by whether it needs math.h and a macro that repeats
     numbers: "", "math", "repeat", "math repeat". `DIGEST` stands for that of the weights.
     is_embedded: whether large tables are in a file of their own that the C file embeds.
-    image: how they lie if all are in a file of their own that is flashed apart; then the C file is
-        of one piece, and names of tables and interface tensors have no prefix.
     """
 
     model: str
@@ -87,7 +86,6 @@ class TablePlan:
     scalings: tuple[Scaling, ...]
     texts: Mapping[str, tuple[str, ...]]
     is_embedded: bool
-    image: ImageLayout | None = None
 
 
 DIGEST = "57e165a9" * 8
@@ -110,7 +108,7 @@ def decode(content: bytes) -> TablePlan:
     Raises:
         UserError: it is no such file.
     """
-    return unpack(content, TablePlan, (Table, Making, Scaling, ImageLayout, ImageTable, *_PARTS))
+    return unpack(content, TablePlan, (Table, Making, Scaling, *_PARTS))
 
 
 _PARTS = (

@@ -40,10 +40,7 @@ def table_files(plan: TablePlan, weights: Mapping[str, Array], digest: str) -> t
     Raises:
         UserError: a constant has another element type than the graph says.
     """
-    if plan.image is not None:
-        (source,) = plan.texts[form(needs_math=False, repeats=False)]
-        return source.encode("ascii"), b""
-    definitions, content = _definitions(plan, arrays_of(plan, weights))
+    definitions, content = _definitions(plan, _arrays(plan, weights))
     definitions += [_scaling(plan, weights, scaling) for scaling in plan.scalings]
     needs_math = any("NAN" in one or "INFINITY" in one for one in definitions)
     repeats = any(f"{plan.macro}_X16(" in one for one in definitions)
@@ -54,7 +51,7 @@ def table_files(plan: TablePlan, weights: Mapping[str, Array], digest: str) -> t
     return "".join(framed).replace(DIGEST, digest).encode("ascii"), binary
 
 
-def arrays_of(plan: TablePlan, weights: Mapping[str, Array]) -> list[Array]:
+def _arrays(plan: TablePlan, weights: Mapping[str, Array]) -> list[Array]:
     """Return each table's elements in the order of memory; those to be computed are so once."""
     made: dict[str, Mapping[str, Array]] = {}
     for kernel, making in plan.makings.items():
@@ -95,7 +92,7 @@ def _definitions(plan: TablePlan, arrays: Sequence[Array]) -> tuple[list[str], b
 
 
 def _definition(plan: TablePlan, table: Table, array: Array) -> str:
-    section = f"{plan.macro}_WEIGHTS_SECTION"
+    section = table.section
     if table.form == "scalar":
         word = number(array.reshape(-1)[0].item(), table.dtype)
         return _commented(f"{section} const {table.ctype} {table.symbol} = {word};", array)

@@ -12,9 +12,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import NO_TILES, TilePlan
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.stages.image import image_files
-from dlbuild.stages.image_code import image_source
-from dlbuild.stages.image_layout import image_layout
+from dlbuild.stages.constants import weights_memory
 from dlbuild.stages.sources import Context, Sources, sources, table_note
 from dlbuild.stages.table_plan import DIGEST, Making, Scaling, Table, TablePlan, form
 from dlbuild.stages.table_text import table_files
@@ -40,11 +38,10 @@ def plan_tables(model: Sources) -> TablePlan:
             form=table.form,
             count=table.count,
             ctype=table.ctype,
+            section=section_macro(model, table.cluster),
         )
         for table in model.tables.tables
     )
-    layout = image_layout(model) if model.options.weights == "image" else None
-    prefix = "" if layout else f"{model.face.prefix}_"
     makers = dict.fromkeys(table.kernel for table in tables if not table.tensor)
     ports = [(port.name, port.quantized) for port in model.face.ports]
     return TablePlan(
@@ -57,25 +54,43 @@ def plan_tables(model: Sources) -> TablePlan:
             for kernel in makers
         },
         scalings=tuple(
-            Scaling(f"{prefix}{name}", pair.scale, pair.zero_point)
+            Scaling(f"{model.face.prefix}_{name}", pair.scale, pair.zero_point)
             for name, pair in ports
             if pair is not None
         ),
-        texts={"": (image_source(model, layout),)} if layout else _texts(model),
+        texts={
+            form(needs_math=needs_math, repeats=repeats): _pieces(
+                model, needs_math=needs_math, repeats=repeats
+            )
+            for needs_math in (False, True)
+            for repeats in (False, True)
+        },
         is_embedded=model.options.weights == "incbin",
-        image=layout,
     )
 
 
-def _texts(model: Sources) -> dict[str, tuple[str, ...]]:
-    """Return the forms of the file."""
-    return {
-        form(needs_math=needs_math, repeats=repeats): _pieces(
-            model, needs_math=needs_math, repeats=repeats
-        )
-        for needs_math in (False, True)
-        for repeats in (False, True)
-    }
+def section_macro(model: Sources, cluster: str) -> str:
+    """Return the macro that says where tables lie: all, or those of a cluster."""
+    return "_".join(
+        word.upper() for word in (model.face.macro, "weights", cluster, "section") if word
+    )
+
+
+def _sections(model: Sources) -> list[Context]:
+    """Return the macros of the sections of tables, and what they are unless a build says it."""
+    found: list[Context] = [{"macro": section_macro(model, ""), "attribute": ""}]
+    used = {table.cluster for table in model.tables.tables}
+    for cluster in model.target.clusters:
+        memory = weights_memory(cluster)
+        if memory is not None and cluster.name in used:
+            name = memory.section
+            found.append(
+                {
+                    "macro": section_macro(model, cluster.name),
+                    "attribute": f' __attribute__((section("{name}")))' if name else "",
+                }
+            )
+    return found
 
 
 def _pieces(model: Sources, *, needs_math: bool, repeats: bool) -> tuple[str, ...]:
@@ -90,6 +105,7 @@ def _pieces(model: Sources, *, needs_math: bool, repeats: bool) -> tuple[str, ..
         "tables": [
             {"about": about, "definition": mark} for about, mark in zip(abouts, marks, strict=True)
         ],
+        "sections": _sections(model),
         "needs_math": needs_math,
         "has_text": any(table.form == "text" for table in model.tables.tables),
         "is_little_endian": any(
@@ -123,8 +139,7 @@ def tables(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     name: str,
     tiles: TilePlan = NO_TILES,
 ) -> Mapping[str, bytes]:
-    """Return `<name>_weights.c`, and what else holds numbers: with `weights: incbin`
-    `<name>_weights.bin`, with `weights: image` `<name>_image.bin`, of version 0.
+    """Return `<name>_weights.c`, and `<name>_weights.bin` with `weights: incbin`.
 
     Args:
         graph: the model's structure.
@@ -139,10 +154,5 @@ def tables(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     plan = plan_tables(sources(graph, profile, book, target, options, name, tiles))
     digest = sha256(numbers.encode({tensor: weights[tensor] for tensor in graph.constants}))
     source, binary = table_files(plan, weights, digest)
-    image, _ = image_files(plan, weights, digest)
-    files = {
-        f"{name}_weights.c": source,
-        f"{name}_weights.bin": binary,
-        f"{name}_image.bin": image,
-    }
-    return {file: content for file, content in files.items() if content}
+    files = {f"{name}_weights.c": source}
+    return {**files, f"{name}_weights.bin": binary} if binary else files

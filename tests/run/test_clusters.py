@@ -125,18 +125,41 @@ def test_clusters_have_no_race(tmp_path: Path, way: str, monkeypatch: pytest.Mon
     assert run_model(made, program, samples, 3)
 
 
+def holding(size: str) -> list[dict[str, object]]:
+    """Return two clusters whose memories hold arena and weights."""
+    room = {"size": size, "holds": ["arena", "weights"], "section": ".l1"}
+    return [{**cluster, "memories": {"l1": room}} for cluster in clusters(1, 1)]
+
+
 @pytest.mark.parametrize("parameters", ["shared", "replicated"])
 def test_parameters_are_there_once_or_for_each_cluster(tmp_path: Path, parameters: str) -> None:
     target: dict[str, object] = {
         "parallel": "data",
         "parameters": parameters,
-        "clusters": clusters(1, 1),
+        "clusters": holding("64 KiB"),
     }
     engine, one, made = built(tmp_path, "digits_int8", target)
-    assert made.model.tables.size_bytes > 0
     text = engine.content(one, "weights_source").decode()
-    assert text.count("conv2_w") == 1
-    assert ("conv4_w" in text) == (parameters == "replicated")
+    own = [table.cluster for table in made.model.tables.tables if table.operand == "w"]
+    assert own == ([""] * 3 if parameters == "shared" else ["c0", "c1"] * 3)
+    attribute = '#define DIGITS_WEIGHTS_C1_SECTION __attribute__((section(".l1")))'
+    assert (attribute in text) == (parameters == "replicated")
+
+
+def test_tables_count_against_the_memory_of_their_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target: dict[str, object] = {
+        "parallel": "data",
+        "parameters": "replicated",
+        "clusters": holding("8 KiB"),
+    }
+    project(tmp_path, "digits_int8", target)
+    assert run(("build",)) == 1
+    said = capsys.readouterr().err
+    assert "the tables of cluster 'c0' need " in said
+    assert " of l1, its arena 3,072 B, the budget is 8,192 B" in said
+    assert "fix: set l1: " in said
 
 
 def test_the_error_of_a_budget_names_the_cluster_and_what_fits(

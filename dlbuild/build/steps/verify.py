@@ -69,5 +69,4 @@ _FILES = {
     "_weights.c": "weights_source",
     "_weights.h": "weights_header",
     "_weights.bin": "weights_binary",
-    "_image.bin": "image",
 }
