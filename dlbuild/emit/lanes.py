@@ -116,6 +116,8 @@ class _Lanes:
                 return self._call(function, "i32x4", name, left, right)
             case Call("scale_fixed", parts, _) if value in self.limited:
                 return self._call("scale_fixed", "i32x4", "scaled", *parts)
+            case Call("shift_round", parts, _):
+                return self._call("shift_round", "i32x4", "shifted", *parts)
             case Call("round", (inner,), "f32"):
                 return self._call("round", "f32x4", "rounded", inner)
             case Call("saturate", (inner, Number(low, kind), Number(high, _)), "i32" | "f32"):

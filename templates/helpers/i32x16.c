@@ -1,6 +1,11 @@
-/* Sixteen numbers: each fourth in a vector of MVE, or an array. */
+/* Sixteen numbers: every fourth in a vector of MVE, or an array. */
 #if defined(__ARM_FEATURE_MVE)
-typedef int32x4x4_t i32x16;
+typedef struct {
+    int32x4_t from0;
+    int32x4_t from1;
+    int32x4_t from2;
+    int32x4_t from3;
+} i32x16;
 #else
 typedef struct {
     int32_t at[16];

@@ -2,10 +2,9 @@
 static inline void store_u8x4(uint8_t *to, i32x4 four)
 {
 #if defined(__ARM_FEATURE_MVE)
-    const int16x8_t halves = vqmovnbq_s32(vreinterpretq_s16_s32(four), four);
-    const uint8x16_t bytes = vqmovunbq_s16(vreinterpretq_u8_s16(halves), halves);
+    const int32x4_t limited = vminq_s32(vmaxq_s32(four, vdupq_n_s32(0)), vdupq_n_s32(255));
 
-    vstrbq_u32(to, vreinterpretq_u32_u8(bytes));
+    vstrbq_u32(to, vreinterpretq_u32_s32(limited));
 #else
     for (int32_t at = 0; at < 4; ++at) {
         to[at] = (uint8_t)saturate_i32(four.at[at], 0, 255);
