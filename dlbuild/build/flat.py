@@ -10,7 +10,7 @@ from dlbuild.build.fastpath import STATE_FOLDER
 
 _FILES = (
     *("header", "source", "weights_header", "weights_source", "weights_binary"),
-    *("port_header", "port_source", "cores_source"),
+    *("port_header", "port_source", "cores_source", "image", "image_hex"),
 )
 
 

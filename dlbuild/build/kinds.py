@@ -57,20 +57,24 @@ class Text:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number of at least `least`. only: the values that stages honour now."""
+    """A whole number from `least` to `most`. only: the values that stages honour now."""
 
     least: int = 0
     only: int | None = None
+    most: int | None = None
 
     def check(self, node: Node, owner: str) -> None:
         """Refuse what is not such a number."""
         value = integer(node, owner, self.least)
+        if self.most is not None and value > self.most:
+            raise node.error(f"{owner} must be at most {self.most}, this is {value}")
         if self.only is not None and value != self.only:
             raise _not_yet(node, f"{owner}: {value}", f"use {self.only}")
 
     def schema(self) -> Schema:
         """State the kind as JSON Schema."""
-        return {"type": "integer", "minimum": self.least}
+        most: Schema = {} if self.most is None else {"maximum": self.most}
+        return {"type": "integer", "minimum": self.least, **most}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from dlbuild.base.spelling import suggestion
-from dlbuild.base.yamlsrc import Node, Scalar, Source, Table, flag, number, table, word
+from dlbuild.base.units import SIZE, whole
+from dlbuild.base.yamlsrc import Node, Scalar, Source, Table, flag, integer, number, table, word
 from dlbuild.build.schema import BUILD, OPTION_KEYS
 from dlbuild.ir.target import Options
 
@@ -58,6 +59,11 @@ def options_with(options: Options, key: str, node: Node) -> Options:
         case "hook" | "fold_constant_channels":
             truths: dict[str, Any] = {key: flag(node, said)}
             return replace(options, **truths)
+        case "image_version" | "image_address":
+            numbers: dict[str, Any] = {key: integer(node, said)}
+            return replace(options, **numbers)
+        case "image_slot":
+            return replace(options, image_slot_bytes=whole(word(node, said), SIZE))
         case "max_recompute":
             return replace(options, max_recompute=number(node, said))
         case _:

@@ -111,7 +111,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.render",
             reads=("graph", "profile", "tiles", "schedule"),
             makes=(
-                *("header", "source", "weights_header"),
+                *("header", "source", "weights_header", "image_layout"),
                 *("port_header", "port_source", "cores_source"),
                 "table_plan",
             ),
@@ -127,7 +127,8 @@ PIPELINE = Pipeline(
             "tables",
             f"{_STEPS}.tables",
             reads=("weights", "table_plan"),
-            makes=("weights_source", "weights_binary"),
+            makes=("weights_source", "weights_binary", "image", "image_hex"),
+            options=("image_version", "image_address"),
             libraries=("numpy", "ml_dtypes"),
         ),
         Stage(
@@ -151,7 +152,7 @@ PIPELINE = Pipeline(
         Stage(
             "size",
             f"{_STEPS}.size",
-            reads=("object", "weights_object", "call_graph"),
+            reads=("object", "weights_object", "call_graph", "image_layout"),
             makes=("size",),
             target=("name", "memories", "toolchain", "stack_bytes", "board"),
             programs=("cc", "size"),
@@ -177,6 +178,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.fragments",
             makes=("make", "cmake"),
             target=("memories", "resources"),
+            options=("weights", "image_address"),
         ),
     ),
     gates=(
@@ -196,7 +198,7 @@ def with_verify(*, layers: bool) -> Pipeline:
         f"{_STEPS}.verify_layers" if layers else f"{_STEPS}.verify",
         reads=(
             *("graph", "weights", "profile", "tiles", "schedule"),
-            *("source", "header", "weights_source", "weights_binary", "weights_header"),
+            *("source", "header", "weights_source", "weights_binary", "weights_header", "image"),
             *("port_header", "port_source", "cores_source"),
         ),
         makes=("verdict",),

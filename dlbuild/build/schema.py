@@ -21,6 +21,8 @@ from dlbuild.ir.dtype import DTYPES
 _NAME = "(?!dlb(_|$))[a-z][a-z0-9_]*"
 _NAME_LIKE = "small letters, digits and _, a letter first; dlb is the port's"
 _FILE = Text()
+WORD = 2**32 - 1
+"""The greatest number of 32 bits."""
 _SECTION = Text(r"[A-Za-z0-9_.$]+", "letters, digits, '.', '_' and '$'")
 
 OPTIMIZE = Key("optimize", Choice(("speed", "ram", "size")), "What to prefer; speed by default.")
@@ -72,8 +74,20 @@ _OF_BUILDS = (
     Key("share", Text(), "Group of models that never run at once; they share one arena budget."),
     Key(
         "weights",
-        Choice(("auto", "braces", "string", "incbin")),
-        "Form of the weight tables; auto is the fastest to compile without a warning.",
+        Choice(("auto", "braces", "string", "incbin", "image")),
+        "Form of the weight tables; auto is the fastest to compile without a warning, image is a "
+        "file of its own that is flashed apart; see docs/image.md.",
+    ),
+    Key("image_version", Whole(0, most=WORD), "Number in the head of a weight image; 0 if absent."),
+    Key(
+        "image_address",
+        Whole(0, most=WORD),
+        "Where a weight image lies in flash; with it an Intel HEX file is written as well.",
+    ),
+    Key(
+        "image_slot",
+        Quantity(SIZE),
+        "Room that is kept for a weight image in flash, and counted; its own size if absent.",
     ),
     Key(
         "fold_constant_channels",

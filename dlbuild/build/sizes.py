@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,7 @@ class Sizes:
     """Bytes of both objects. flash_bytes: code, constants and start values together.
 
     stack_bytes: deepest run, None if nobody can tell. stack_without: functions of libraries that
-    it calls and whose stack is not in it.
+    it calls and whose stack is not in it. image_bytes: of an image of weights, 0 if it has none.
     """
 
     text_bytes: int
@@ -21,6 +21,7 @@ class Sizes:
     flash_bytes: int
     stack_bytes: int | None
     stack_without: tuple[str, ...] = ()
+    image_bytes: int = 0
 
 
 def encode_sizes(sizes: Sizes) -> bytes:

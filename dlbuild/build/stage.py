@@ -94,6 +94,7 @@ FILES = {
     "tiles": "plan/3-tiles.json",
     "schedule": "plan/4-schedule.json",
     "size": "plan/5-size.json",
+    "image_layout": "plan/6-image.json",
     "header": "{model}.h",
     "source": "{model}.c",
     "weights_header": "{model}_weights.h",
@@ -102,6 +103,8 @@ FILES = {
     "cores_source": "dlb_port_cores.c",
     "weights_source": "{model}_weights.c",
     "weights_binary": "{model}_weights.bin",
+    "image": "{model}_image.bin",
+    "image_hex": "{model}_image.hex",
     "object": "{model}.o",
     "weights_object": "{model}_weights.o",
     "archive": "lib{model}.a",
@@ -114,5 +117,6 @@ FILES = {
 """Where files are written, in the folder of a build; files not named here stay in the store.
 The depfile is no stage's: it names paths, which no stage sees.
 
-A file without content is not written: weights_binary, unless the tables are embedded; those of the
-port, unless kernels run through a near memory or on several cores."""
+A file without content is not written: weights_binary, unless the tables are embedded; those of
+images, unless weights are flashed apart; those of the port, unless kernels run through a near
+memory or on several cores."""

@@ -142,12 +142,15 @@ def _dma(dma: Dma | None) -> Plain:
 
 
 def _options(options: Options) -> dict[str, Plain]:
+    apart = {"layout", "share", "image_version", "image_slot_bytes"}
     content: dict[str, Plain] = {
-        key: value for key, value in asdict(options).items() if key not in {"layout", "share"}
+        key: value for key, value in asdict(options).items() if key not in apart
     }
     content["layout"] = dict(options.layout)
     content["share"] = options.share
-    return {key: value for key, value in content.items() if value not in ({}, "")}
+    content["image_version"] = options.image_version or None
+    content["image_slot"] = _size(options.image_slot_bytes)
+    return {key: value for key, value in content.items() if value not in ({}, "", None)}
 
 
 def _size(count: int | None) -> str | None:

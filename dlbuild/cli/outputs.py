@@ -75,8 +75,13 @@ def _cmake(name: str, words: Sequence[str]) -> str:
 
 
 def _is_written(name: str, build: Build, target: Target) -> bool:
+    options = build.options
     if name == "weights_binary":
-        return build.options.weights == "incbin"
+        return options.weights == "incbin"
+    if name in ("image", "image_layout"):
+        return options.weights == "image"
+    if name == "image_hex":
+        return options.weights == "image" and options.image_address is not None
     has_tiles = is_tiled(target.memories)
     is_several = target.resources[1] > 1
     needed = {
@@ -91,6 +96,7 @@ _VARIABLES = {
     "HEADERS": ("header", "weights_header", "port_header"),
     "SOURCES": ("source", "weights_source"),
     "BINARIES": ("weights_binary",),
+    "IMAGES": ("image", "image_hex"),
     "PORT": ("port_source", "cores_source"),
     "ARCHIVE": ("archive",),
 }

@@ -30,10 +30,14 @@ def run(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps(rows, indent=2))
         return 0
-    header = ("model@target", "arena", "bound", "stack", "code", "tables", "flash")
-    cells = [[_cell(row[key]) for key in _COLUMNS] for row in rows]
+    has_images = any(row["image_bytes"] for row in rows)
+    header = ["model@target", "arena", "bound", "stack", "code", "tables", "flash"]
+    header += ["image"] if has_images else []
+    cells = [[_cell(row[key]) for key in _COLUMNS][: len(header)] for row in rows]
     print("\n".join(table_text(header, cells)))
     print(f"\n{_LEGEND}")
+    if has_images:
+        print(_IMAGE_LEGEND)
     for row in rows:
         if "arenas" in row:
             print(f"arenas of {row['build']}: {row['arenas']}")
@@ -44,7 +48,7 @@ def run(given: argparse.Namespace) -> int:
 
 _COLUMNS = (
     *("build", "arena_bytes", "bound_bytes", "stack_bytes"),
-    *("code_bytes", "tables_bytes", "flash_bytes"),
+    *("code_bytes", "tables_bytes", "flash_bytes", "image_bytes"),
 )
 _LEGEND = """\
 All in bytes.
@@ -54,6 +58,7 @@ stack: the deepest path of a run, from the compiler's call graph and the machine
 code: functions of both objects
 tables: their read-only data: weights, biases, scales and all else computed from them
 flash: code, tables and start values of both objects; not what a library adds"""
+_IMAGE_LEGEND = "image: weights that are flashed apart, or the slot that is kept for them"
 
 
 def _rows(engine: Engine) -> list[Row]:
@@ -69,6 +74,7 @@ def _rows(engine: Engine) -> list[Row]:
             "code_bytes": sizes.text_bytes,
             "tables_bytes": sizes.rodata_bytes,
             "flash_bytes": sizes.flash_bytes,
+            "image_bytes": build.options.image_slot_bytes or sizes.image_bytes,
             "stack_without": ", ".join(sizes.stack_without),
         }
         if engine.keys.recipe.targets[build.target].clusters:

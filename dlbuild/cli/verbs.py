@@ -27,6 +27,7 @@ VERBS = {
         Verb("explain", "dlbuild.cli.explain", "Say why each stage ran, or would run."),
         Verb("outputs", "dlbuild.cli.outputs", "List the files that a build writes."),
         Verb("embed", "dlbuild.cli.embed", "Say where the files for CMake, Make and others are."),
+        Verb("image", "dlbuild.cli.image", "Print weight images, or check them for a firmware."),
         Verb("size", "dlbuild.cli.size", "Print RAM and flash of each model."),
         Verb("sweep", "dlbuild.cli.sweep", "Build many variants and say which are best."),
         Verb("doctor", "dlbuild.cli.doctor", "Say which programs are missing, and who has them."),

@@ -100,6 +100,20 @@ class Target:
     registers: Registers = Registers()
 
 
+def weights_memory(memories: Sequence[Memory]) -> Memory | None:
+    """Return the memory in which tables lie: the farthest that may hold weights."""
+    return next(reversed(weights_memories(memories)), None)
+
+
+def weights_memories(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return the memories that may hold weights: those that say so, or say nothing and are far."""
+    return tuple(
+        memory
+        for number, memory in enumerate(memories)
+        if "weights" in memory.holds or (not memory.holds and number > 0)
+    )
+
+
 def is_tiled(memories: Sequence[Memory]) -> bool:
     """Say whether kernels may run through one of these memories, and so need a port."""
     return any("tiles" in memory.holds for memory in memories)
@@ -110,6 +124,8 @@ class Options:
     """The resolved options of one build (CONFIG.md, levels T, M and B).
 
     profile: path of the file with measurements, or the empty text; its content alone matters.
+    image_version: number in the head of an image of weights. image_address: where it is written in
+    flash; None if nobody says. image_slot_bytes: the room kept for it there; None = its own size.
     """
 
     optimize: Literal["speed", "ram", "size"] = "speed"
@@ -122,7 +138,10 @@ class Options:
     share: str = ""
     schedule: Literal["auto", "round_robin", "list", "split"] = "auto"
     parallel: Literal["auto", "data", "model", "pipeline"] = "auto"
-    weights: Literal["auto", "braces", "string", "incbin"] = "auto"
+    weights: Literal["auto", "braces", "string", "incbin", "image"] = "auto"
+    image_version: int = 0
+    image_address: int | None = None
+    image_slot_bytes: int | None = None
     fold_constant_channels: bool = False
     hook: bool = False
     profile: str = ""

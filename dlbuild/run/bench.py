@@ -131,12 +131,12 @@ def _on_board(asked: Bench, sample: Values, work: Path) -> Figures:
     with_memory = [*counts[:1], *(f"{word},mem=1" for word in counts[1:])]
     ports = built.ports(is_honest=False)
     text = model_program(built, is_linked=True)
-    program = maker.program(text, "run", [asked.archive, *ports], work)
+    program = maker.program(text, "run", [asked.archive, *built.images(work), *ports], work)
     runs = [program.converse(sent, with_memory), program.converse(sent, counts)]
     parts = Said()
     if asked.steps and _has_steps(built):
         hooked, texts = _hooked(asked, work)
-        stepped = maker.program(model_program(hooked), "steps", [texts, *ports], work)
+        stepped = maker.program(model_program(hooked), "steps", [*texts, *ports], work)
         parts = stepped.converse(sent, counts)
     written = written_places(symbols(program.file), runs[0].written) if counts else None
     return _figures(asked, runs, parts, written)
@@ -151,12 +151,12 @@ def _on_host(asked: Bench, sample: Values, work: Path) -> Figures:
     sent = run_input(built, [sample], 1)
     ports = built.ports(is_honest=False)
     text = model_program(built, is_linked=True)
-    program = maker.program(text, "run", [asked.archive, *ports], work)
+    program = maker.program(text, "run", [asked.archive, *built.images(work), *ports], work)
     runs = [_listen(program, asked, sent, work) for _ in range(N_RUNS)]
     parts = Said()
     if asked.steps and _has_steps(built):
         hooked, texts = _hooked(asked, work)
-        stepped = maker.program(model_program(hooked), "steps", [texts, *ports], work)
+        stepped = maker.program(model_program(hooked), "steps", [*texts, *ports], work)
         parts = _listen(stepped, asked, sent, work)
     return _figures(asked, runs, parts, None)
 
@@ -173,8 +173,8 @@ def _listen(program: Program, asked: Bench, sent: bytes, work: Path) -> Said:
     return counted or program.listen(sent)
 
 
-def _hooked(asked: Bench, work: Path) -> tuple[Built, Path]:
-    """Return the same plan with a hook between its steps, and the file of its tables."""
+def _hooked(asked: Bench, work: Path) -> tuple[Built, tuple[Path, ...]]:
+    """Return the same plan with a hook between its steps, and the files of its tables."""
     plain = asked.built
     built = replace(plain, options=replace(plain.options, hook=True), folder=work / "hooked")
     built.folder.mkdir()
@@ -184,7 +184,7 @@ def _hooked(asked: Bench, work: Path) -> tuple[Built, Path]:
         (built.folder / name).write_text(text, encoding="ascii")
     for name, content in tables(built.graph, asked.weights, built.profile, *fixed).items():
         (built.folder / name).write_bytes(content)
-    return built, built.folder / f"{built.name}_weights.c"
+    return built, built.tables(work)
 
 
 def _figures(asked: Bench, runs: Sequence[Said], steps: Said, written: Written | None) -> Figures:
@@ -219,8 +219,8 @@ def _figures(asked: Bench, runs: Sequence[Said], steps: Said, written: Written |
 
 _STACK = ("board_stack_limit", "board_stack_end")
 
-_OF_CORES = ("job", "progress_of", "board_core_stacks")
-"""What several cores write to meet, and their stacks."""
+_OWN = ("job", "progress_of", "board_core_stacks", "begun")
+"""What several cores write to meet, and their stacks; which weights an inference began with."""
 
 Place = Symbol | Range
 
@@ -235,7 +235,7 @@ def written_places(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
     at = {one.name: one.address for one in names}
     stack = Range(at[_STACK[0]], at[_STACK[1]] - at[_STACK[0]])
     rest = list(ranges)
-    cores = [one for one in names if one.name in _OF_CORES]
+    cores = [one for one in names if one.name in _OWN]
     places: list[Place] = [*arenas, *outputs, stack, *cores]
     for place in places:
         rest = [part for one in rest for part in _without(one, place)]

@@ -19,16 +19,23 @@ def depfile(outputs: Sequence[str], inputs: Sequence[str], *, phony: bool = Fals
     return rule + "".join(f"\n{_escaped(name)}:\n" for name in inputs if phony)
 
 
-def make_fragment(name: str, ports: Sequence[str] = ()) -> str:
+def make_fragment(name: str, ports: Sequence[str] = (), images: Sequence[str] = ()) -> str:
     """Return a Makefile to include: variables for the model's sources, folder and archive.
 
     ports: C files with the functions of dlb_port.h that the model calls.
+    images: forms of the model's weights, to be flashed apart.
     """
     prefix = name.upper()
     folder = f"$({prefix}_FOLDER)"
     headers = f"{folder}/{name}.h {folder}/{name}_weights.h"
     headers += f" {folder}/dlb_port.h" if ports else ""
     ported = "".join(f" {folder}/{file}" for file in ports)
+    flashed = "".join(f" {folder}/{file}" for file in images)
+    image = f"""\
+# The model's weights, to be flashed apart.
+{prefix}_IMAGES :={flashed}
+"""
+    more = f" $({prefix}_IMAGES)" if images else ""
     return f"""\
 # Model '{name}': include this file, then compile {prefix}_SOURCES or link {prefix}_ARCHIVE.
 {prefix}_FOLDER := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
@@ -39,16 +46,24 @@ def make_fragment(name: str, ports: Sequence[str] = ()) -> str:
 {prefix}_ARCHIVE := {folder}/lib{name}.a
 {prefix}_CPPFLAGS := -I{folder}
 {prefix}_LDLIBS := -lm
-DLBUILD_FILES_{name} := $({prefix}_SOURCES) $({prefix}_HEADERS) $({prefix}_PORT)
+{image if images else ""}\
+DLBUILD_FILES_{name} := $({prefix}_SOURCES) $({prefix}_HEADERS) $({prefix}_PORT){more}
 """
 
 
-def cmake_fragment(name: str, ports: Sequence[str] = ()) -> str:
+def cmake_fragment(name: str, ports: Sequence[str] = (), images: Sequence[str] = ()) -> str:
     """Return a CMake file to include: the model as a library, from source and as compiled.
 
     ports: C files with the functions of dlb_port.h that the model calls; the library has them.
+    images: forms of the model's weights; they are the property DLBUILD_IMAGES of the library.
     """
     ported = "".join(f'\n    "${{CMAKE_CURRENT_LIST_DIR}}/{file}"' for file in ports)
+    flashed = " ".join(f'"${{CMAKE_CURRENT_LIST_DIR}}/{file}"' for file in images)
+    image = f"""\
+  # The model's weights, to be flashed apart.
+  set_property(TARGET {name} {name}_archive PROPERTY DLBUILD_IMAGES
+    {flashed})
+"""
     return f"""\
 # Model '{name}': include() this file, then link '{name}' (compiled with your flags) or
 # '{name}_archive' (as dlbuild compiled it).
@@ -63,6 +78,7 @@ if(NOT TARGET {name})
     IMPORTED_LOCATION "${{CMAKE_CURRENT_LIST_DIR}}/lib{name}.a"
     INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}"
     INTERFACE_LINK_LIBRARIES m)
+{image if images else ""}\
 endif()
 """
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.emit.ctypes import storage, units
+from dlbuild.emit.literals import chunks, text
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, Tensor
 from dlbuild.ir.profile import Profile
@@ -27,6 +28,7 @@ from dlbuild.run.runner_program import Runnable
 from dlbuild.stages.arena import CALLER, Places, arenas
 from dlbuild.stages.declaration import fetching, parameters
 from dlbuild.stages.functions import functions
+from dlbuild.stages.image_layout import image_layout
 from dlbuild.stages.interface import Port
 from dlbuild.stages.sources import Sources, sources
 
@@ -73,10 +75,41 @@ class Built:
             return (builtin_folder() / "templates" / "port" / "dlb_port_honest.c",)
         return (self.folder / "dlb_port_memcpy.c",)
 
+    def tables(self, work: Path) -> tuple[Path, ...]:
+        """Return the C files of its numbers; of an image one is written into the folder `work`."""
+        return (self.folder / f"{self.name}_weights.c", *self.images(work))
+
+    def images(self, work: Path) -> tuple[Path, ...]:
+        """Return the C file that holds its image of weights, if it has one; written into `work`."""
+        if self.options.weights != "image":
+            return ()
+        content = (self.folder / f"{self.name}_image.bin").read_bytes()
+        align_bytes = image_layout(self.model).align_bytes
+        path = work / f"{self.name}_image.c"
+        path.write_text(linked_image(content, align_bytes), encoding="ascii")
+        return (path,)
+
     @cached_property
     def places(self) -> Places:
         """Where its tensors lie in C."""
         return Places(self.graph, self.schedule, self.model.face, self.options)
+
+
+def linked_image(content: bytes, align_bytes: int) -> str:
+    """Return C that holds an image of weights, for programs that dlbuild runs."""
+    shape = chunks(len(content))
+    return f"""\
+/* An image of weights as part of a program. */
+const void *program_image(void);
+
+__attribute__((aligned({align_bytes})))
+static const unsigned char image[{shape.rows}][{shape.columns}] = {text(content)};
+
+const void *program_image(void)
+{{
+    return image;
+}}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +325,7 @@ def _render(built: Built, template: str, context: Mapping[str, object], suffix: 
         "hook": built.options.hook,
         "has_near": bool(built.schedule.near),
         "cores": built.target.resources[1],
+        "is_image": built.options.weights == "image",
     }
     return built.model.environment.get_template(template).render({**common, **context})
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.target import Memory, Target
+from dlbuild.ir.target import Memory, Target, weights_memories, weights_memory
 from dlbuild.run.toolchain import resolve, run
 
 _ROW = re.compile(r"^(\.\S+)\s+(\d+)\s+\d+\s*$", re.MULTILINE)
@@ -95,7 +95,9 @@ def sizes_of(objects: Mapping[str, bytes], target: Target) -> Mapping[str, Size]
 
 def flash_memory(target: Target) -> Memory | None:
     """Return the memory in which code and tables lie: the farthest that may hold weights."""
-    for memory in reversed(target.memories):
-        if "weights" in memory.holds or (not memory.holds and memory is not target.memories[0]):
-            return memory
-    return None
+    return weights_memory(target.memories)
+
+
+def code_memory(target: Target) -> Memory | None:
+    """Return the memory of code whose weights are flashed apart: the nearest that may hold them."""
+    return next(iter(weights_memories(target.memories)), None)

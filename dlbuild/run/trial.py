@@ -135,7 +135,7 @@ class _Program:
             (built.folder / file).write_text(content, encoding="ascii")
         for file, made in tables(built.graph, self.weights, built.profile, *fixed).items():
             (built.folder / file).write_bytes(made)
-        sources = [built.folder / f"{built.name}_weights.c"]
+        sources = built.tables(work)
         if not target.runner:
             flags = code_flags(target, built.options)
             program = Compiler(target.toolchain.cc, flags).program(text, "trial", sources, work)

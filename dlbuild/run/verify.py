@@ -155,17 +155,17 @@ def _runs(
     built: Built, samples: Sequence[Sample], maker: Maker, checks: Checks, work: Path
 ) -> tuple[tuple[Values, ...], ...]:
     n_runs, flags = checks.n_runs, checks.flags
-    tables = built.folder / f"{built.name}_weights.c"
+    tables = built.tables(work)
     is_here = not built.target.runner
     text = model_program(built, is_honest=is_here, kills_dead=True)
     inputs = [sample.inputs for sample in samples]
-    program = maker.program(text, "run", [tables, *built.ports(is_honest=is_here)], work)
+    program = maker.program(text, "run", [*tables, *built.ports(is_honest=is_here)], work)
     found = run_model(built, program, inputs, n_runs)
     if built.target.resources[1] == 1 or not is_here:
         return found
     # The same cores on one thread, in orders that threads seldom have.
     serial = compiler_for(built.target, (SERIAL, *flags))
-    program = serial.program(text, "serial", [tables, boards_folder() / "cores_serial.c"], work)
+    program = serial.program(text, "serial", [*tables, boards_folder() / "cores_serial.c"], work)
     others = run_model(built, program, inputs, n_runs)
     return tuple((*runs, *more) for runs, more in zip(found, others, strict=True))
 
@@ -176,9 +176,9 @@ def _layers(
     steps = [] if answer is None else _known_steps(built, answer)
     if answer is None or not steps:
         return {}
-    tables = built.folder / f"{built.name}_weights.c"
+    tables = built.tables(work)
     ports = built.ports(is_honest=not built.target.runner)
-    program = maker.program(layer_program(built, steps), "layers", [tables, *ports], work)
+    program = maker.program(layer_program(built, steps), "layers", [*tables, *ports], work)
     return run_layers(built, program, steps, answer.runs)
 
 

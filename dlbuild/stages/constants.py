@@ -93,8 +93,11 @@ def constants(
     options: Options,
 ) -> Constants:
     """Name every constant that a kernel reads. One that several kernels read is one table."""
+    is_image = options.weights == "image"
     # A parameter of the model's function would hide a table of its name.
-    names = Names((*face.external_names(), *(port.name for port in face.ports)))
+    own = face.member_names() if is_image else tuple(port.name for port in face.ports)
+    names = Names((*face.external_names(), *own))
+    prefix = _prefix(face, options)
     is_constant = frozenset(graph.constants)
     tables: dict[tuple[str, str], Constant] = {}
     of: dict[tuple[str, str], Constant] = {}
@@ -112,7 +115,7 @@ def constants(
             if is_made:
                 key = (_made_of(instance, operand) if is_several else kernel.name, operand.name)
             if key not in tables:
-                symbol = f"{face.prefix}_{face.kernels[kernel.name]}_{operand.name}"
+                symbol = f"{prefix}{face.kernels[kernel.name]}_{operand.name}"
                 tables[key] = Constant(
                     symbol=names.claim(symbol),
                     kernel=kernel.name,
@@ -131,6 +134,11 @@ def constants(
     return Constants(tuple(tables.values()), of)
 
 
+def _prefix(face: Interface, options: Options) -> str:
+    """Return what names of tables begin with; members of an image have no need of it."""
+    return "" if options.weights == "image" else f"{face.prefix}_"
+
+
 def _initial(
     graph: Graph, state: State, face: Interface, names: Names, options: Options
 ) -> Constant:
@@ -138,7 +146,7 @@ def _initial(
     tensor = graph.tensor[state.input]
     port = next(p.name for p in face.ports if p.is_input and p.tensor.name == state.input)
     return Constant(
-        symbol=names.claim(f"{face.prefix}_{port}_initial"),
+        symbol=names.claim(f"{_prefix(face, options)}{port}_initial"),
         kernel="",
         operand=port,
         tensor=state.initial,
@@ -234,6 +242,6 @@ def _form(operand: Operand | Tensor, options: Options) -> Form:
     if count == 1:
         return "scalar"
     is_large = count * DTYPES[operand.dtype].bits // 8 >= LARGE_BYTES
-    if options.weights == "braces" or not is_large:
+    if options.weights in ("braces", "image") or not is_large:
         return "braces"
     return "incbin" if options.weights == "incbin" else "text"

@@ -8,7 +8,14 @@ from dlbuild.emit.comments import block, filled
 from dlbuild.ir.schedule import Schedule, Wait
 from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.stages.body import step_comment
-from dlbuild.stages.declaration import Argument, declaration, parameters
+from dlbuild.stages.declaration import (
+    TABLES,
+    Argument,
+    declaration,
+    handed,
+    parameters,
+    taken_image,
+)
 from dlbuild.stages.functions import Functions
 from dlbuild.stages.sources import Context, Sources
 
@@ -23,7 +30,7 @@ def job(model: Sources, schedule: Schedule) -> list[str]:
     if model.target.resources[1] == 1:
         return []
     count = ["uint32_t count; /* of inputs */"] if model.graph.clusters.is_stream else []
-    return [f"{_member(argument.text)};" for argument in parameters(model, schedule)] + count
+    return [f"{_member(argument.text)};" for argument in handed(model, schedule)] + count
 
 
 def _member(declared: str) -> str:
@@ -61,14 +68,14 @@ class Core:
 
     def of_run(self) -> Context:
         """Return its function, which finds what the caller gave in the job."""
-        lines = self._lines({a.name: f"job.{a.name}" for a in self._given})
+        lines = self._lines({a.name: f"job.{a.name}" for a in handed(self.model, self.schedule)})
         if not any("base" in line for line in lines):
             lines.insert(0, f"{MARGIN}(void)base;")
         return {"declaration": f"static void core{self.number}(uint32_t base)", "lines": lines}
 
     def of_stream(self) -> Context:
         """Return its function for one of several inputs, which lie behind each other."""
-        lines = self._lines({})
+        lines = self._lines({TABLES: f"job.{TABLES}"})
         text = "\n".join(lines)
         found = []
         for argument in self._given:
@@ -179,12 +186,12 @@ def stream_declaration(model: Sources, schedule: Schedule) -> str:
 def _stream(model: Sources, schedule: Schedule) -> Context:
     """Return `<m>_stream`: hand on the arguments, do the part of core 0, wait for all others."""
     count = model.target.resources[1]
-    names = [argument.name for argument in parameters(model, schedule)]
+    names = [argument.name for argument in handed(model, schedule)]
     lines = [
         block("Between runs all cores have the same progress.", MARGIN),
         f"{MARGIN}const uint32_t base = dlb_progress(0U);",
         f"{MARGIN}const uint32_t end = base + (count * {last(schedule)}U);",
-        "",
+        *(taken_image(model) or [""]),
         f"{MARGIN}if (count == 0U) {{",
         f"{MARGIN * 2}return {model.face.macro}_OK;",
         f"{MARGIN}}}",
@@ -232,12 +239,12 @@ def _stop(model: Sources, count: int) -> Context:
 def _run(model: Sources, schedule: Schedule) -> Context:
     """Return `<m>_run`: hand on the arguments, do the part of core 0, wait for all others."""
     count = model.target.resources[1]
-    names = [argument.name for argument in parameters(model, schedule)]
+    names = [argument.name for argument in handed(model, schedule)]
     note = block("Between runs all cores have the same progress.", MARGIN)
     lines = [
         note,
         f"{MARGIN}const uint32_t base = dlb_progress(0U);",
-        "",
+        *(taken_image(model) or [""]),
         *(f"{MARGIN}job.{name} = {name};" for name in names),
         f"{MARGIN}dlb_signal(0U, base + {BEGUN}U);",
         f"{MARGIN}core0(base);",

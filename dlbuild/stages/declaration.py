@@ -35,6 +35,36 @@ class Argument:
     about: str
 
 
+TABLES = "tables"
+"""The name under which functions know the image of weights that a run uses."""
+
+
+def handed(model: Sources, schedule: Schedule) -> tuple[Argument, ...]:
+    """Return what a run may hand to its inner functions: its parameters, its image of weights."""
+    own = parameters(model, schedule)
+    if model.options.weights != "image":
+        return own
+    text = f"const {model.face.prefix}_image_t *{TABLES}"
+    return (*own, Argument(text, TABLES, "[in]", "weights of this run"))
+
+
+def taken_image(model: Sources, source: str = "") -> list[str]:
+    """Return the lines that begin a run with the image in use, or end it if there is none.
+
+    source: where it is known; absent = what `<m>_use` was given last.
+    """
+    if model.options.weights != "image":
+        return []
+    prefix = model.face.prefix
+    return [
+        f"    const {prefix}_image_t *const {TABLES} = {source or f'{prefix}_tables'};",
+        "",
+        f"    if ({TABLES} == NULL) {{",
+        f"        return {model.face.macro}_NO_IMAGE;",
+        "    }",
+    ]
+
+
 def parameters(model: Sources, schedule: Schedule) -> tuple[Argument, ...]:
     """Return the parameters of `<m>_run`: the arena, inputs, outputs, the hook's pointer."""
     face, options = model.face, model.options

@@ -13,6 +13,8 @@ from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel, residen
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places
+from dlbuild.stages.constants import Constant
+from dlbuild.stages.declaration import TABLES
 from dlbuild.stages.parts import given_number, part_instance
 from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sources import Sources
@@ -190,6 +192,13 @@ def argument_of_table(model: Sources, kernel: str, parameter: Parameter) -> str 
     table = model.tables.of.get((kernel, parameter.operand))
     if table is None:
         return None
-    if table.form == "scalar":
-        return table.symbol if parameter.by_value else f"&{table.symbol}"
-    return f"{table.symbol}.at" if table.form == "text" else table.symbol
+    if table.form == "scalar" and parameter.by_value:
+        return table_pointer(model, table).removeprefix("&")
+    return table_pointer(model, table)
+
+
+def table_pointer(model: Sources, table: Constant) -> str:
+    """Return the C expression of a pointer to the first element of a table."""
+    symbol = f"{TABLES}->{table.symbol}" if model.options.weights == "image" else table.symbol
+    forms = {"scalar": f"&{symbol}", "text": f"{symbol}.at"}
+    return forms.get(table.form, symbol)

@@ -11,6 +11,8 @@ _TAKEN = """
 arena arena_t user step core rows n_rows count fetch fetch_t worker stop run reset begin push hook
 api_version structure arena_bytes arena_budget weights_bytes weights_bin macs ok aborted overflow
 params_load params_save params_bytes align arena_section weights_section code_section
+tables begun check use in_use head_t image_t image_bytes image_align
+no_image misaligned truncated foreign damaged stale
 """
 
 
@@ -56,8 +58,12 @@ class Interface:
 
     def external_names(self) -> tuple[str, ...]:
         """Return every external name that a port may have."""
+        return tuple(f"{self.prefix}_{name}" for name in self.member_names())
+
+    def member_names(self) -> tuple[str, ...]:
+        """Return the same without the model's prefix, as members of an image of weights have it."""
         suffixes = ("", "_scale", "_zero_point")
-        return tuple(f"{self.prefix}_{p.name}{suffix}" for p in self.ports for suffix in suffixes)
+        return tuple(f"{port.name}{suffix}" for port in self.ports for suffix in suffixes)
 
 
 def interface(graph: Graph, profile: Profile, name: str) -> Interface:

@@ -13,7 +13,9 @@ from dlbuild.emit.ctypes import units
 from dlbuild.emit.helpers import VECTORS, helper_text, helpers_of
 from dlbuild.emit.literals import COLUMNS, chunks
 from dlbuild.emit.names import identifier
+from dlbuild.ir import codec
 from dlbuild.ir.graph import Graph
+from dlbuild.ir.image import MAGIC, ImageLayout
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Options, Target, is_tiled
@@ -41,8 +43,11 @@ from dlbuild.stages.declaration import (
     fetching,
     parameter_docs,
     parameters,
+    taken_image,
 )
 from dlbuild.stages.functions import Functions, functions, united
+from dlbuild.stages.image_code import image_header
+from dlbuild.stages.image_layout import image_layout
 from dlbuild.stages.interface import Port
 from dlbuild.stages.memory_lines import memory_lines, near_lines
 from dlbuild.stages.passes import again_macs
@@ -56,7 +61,7 @@ from dlbuild.stages.sources import (
     table_note,
 )
 from dlbuild.stages.state import params_bytes, state_functions, state_includes
-from dlbuild.stages.streaming import begin_declaration, entries, push_declaration, streaming
+from dlbuild.stages.streaming import BEGUN, begin_declaration, entries, push_declaration, streaming
 from dlbuild.stages.strip_code import StripCode, counter_lines, strip_code
 
 
@@ -70,7 +75,10 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     options: Options,
     name: str,
 ) -> Mapping[str, str]:
-    """Return the text of `<name>.h`, `<name>.c` and `<name>_weights.h`.
+    """Return the text of `<name>.h`, `<name>.c` and `<name>_weights.h`, and more as is needed.
+
+    With `weights: image` there is `<name>_image.json`, which says how images lie; `dlb_port.h` and
+    its kin where kernels run through a near memory or on several cores.
 
     Args:
         graph: the model's structure.
@@ -83,7 +91,8 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         name: the model's name, prefix of all external names.
 
     Raises:
-        UserError: an element type has no C yet, or a static arena should share its memory.
+        UserError: an element type has no C yet, or a static arena should share its memory, or an
+            image of weights is asked for where a run cannot keep it.
     """
     return render_sources(
         sources(graph, profile, book, target, options, name, tiles), tiles, schedule
@@ -98,17 +107,25 @@ def render_sources(model: Sources, tiles: TilePlan, schedule: Schedule) -> Mappi
     """
     options, name = model.options, model.face.prefix
     _check_share(model.target, options, name)
+    _check_image(model.target, options, name)
     check_tables(model, schedule)
     rooms = _rooms(model, tiles, schedule)
     if options.arena == "caller" and not rooms[0].members:
         # C has no empty union, and the signature is to stay the same.
         unused = (Member("uint8_t", "unused", 1),)
         rooms = (replace(rooms[0], members=unused, size_bytes=1),)
+    layout = image_layout(model) if options.weights == "image" else None
+    tables = {f"{name}_weights.h": _declarations(model)}
+    if layout is not None:
+        tables = {
+            f"{name}_weights.h": image_header(model, layout),
+            f"{name}_image.json": codec.encode(layout).decode("ascii"),
+        }
     return {
         **_port_files(model),
-        f"{name}.h": _header(model, tiles, schedule, rooms),
+        **tables,
+        f"{name}.h": _header(model, tiles, schedule, rooms, layout),
         f"{name}.c": _code(model, tiles, schedule, rooms),
-        f"{name}_weights.h": _declarations(model),
     }
 
 
@@ -146,7 +163,24 @@ def _check_share(target: Target, options: Options, name: str) -> None:
         )
 
 
-def _header(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Arena, ...]) -> str:
+def _check_image(target: Target, options: Options, name: str) -> None:
+    is_streamed = (options.input, options.arena) == ("streamed", "caller")
+    if options.weights == "image" and is_streamed:
+        raise UserError(
+            "weights: image does not go with input: streamed and arena: caller",
+            where=f"{name}@{target.name}",
+            why="an inference ends with the image it began with, which no arena has a place for",
+            fix="set arena: static, or another input",
+        )
+
+
+def _header(
+    model: Sources,
+    tiles: TilePlan,
+    schedule: Schedule,
+    rooms: tuple[Arena, ...],
+    layout: ImageLayout | None,
+) -> str:
     face, options = model.face, model.options
     ports = [_port(model, p) for p in face.ports if p.tensor.name not in model.graph.carried]
     is_callers = options.arena == "caller"
@@ -176,6 +210,8 @@ def _header(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Ar
         "begin": begin_declaration(model) if found else "",
         "state": state_functions(model, Places(model.graph, schedule, face, options)),
         "params_bytes": params_bytes(model),
+        "image": layout,
+        "image_magic": MAGIC.decode(),
     }
     about = "how to run the model"
     return model.render("net.h.j2", f"{face.prefix}.h", about, context)
@@ -207,8 +243,10 @@ def _port(model: Sources, port: Port) -> Context:
     tensor, name = port.tensor, f"{model.face.prefix}_{port.name}"
     shown = element_type(tensor.dtype, port.memory_shape) + axes_note(port.order)
     has_zero_point = port.quantized is not None and port.quantized.zero_point != ""
-    stored = f"(q - {name}_zero_point)" if has_zero_point else "q"
-    meaning = block(f"{port.name}: real = {stored} * {name}_scale.", opener="/**")
+    is_image = model.options.weights == "image"
+    call, note = ("()", " Of the image in use; 0 if there is none.") if is_image else ("", "")
+    stored = f"(q - {name}_zero_point{call})" if has_zero_point else "q"
+    meaning = block(f"{port.name}: real = {stored} * {name}_scale{call}.{note}", opener="/**")
     return {
         "name": port.name,
         "about": block(f"Elements of {port.name}: {shown}.", opener="/**"),
@@ -228,16 +266,19 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Aren
     pumped = helpers_of(model.environment, [found.text for found in strips.strips])
     helpers = united([*(text.helpers for text in texts), pumped])
     near = near_room(model.graph, schedule, model.target)
+    is_image = options.weights == "image"
+    standard = {"stdint.h", "stddef.h"} if is_image else {"stdint.h"}
     context: Context = {
         "near": near,
         "job": job(model, schedule),
         "near_section": _section_attribute(_section(model, near.use.memory)) if near else "",
         "near_lines": near_lines(schedule, near) if near else [],
         "includes": sorted(
-            {"stdint.h"}.union(*(text.includes for text in texts), state_includes(model))
+            standard.union(*(text.includes for text in texts), state_includes(model))
         ),
         "vectors": VECTORS,
-        "tables": model.tables.tables,
+        "tables": model.tables.tables or is_image,
+        "begun": BEGUN if is_image and options.input == "streamed" else "",
         "is_exact": any(
             _rounds(model.instances[step.kernel]) for step in schedule.steps if step.is_code
         ),
@@ -299,7 +340,7 @@ def _entries(  # noqa: PLR0913, PLR0917 - all that the functions of the user are
         first = strips.strips[number - 1]
         last = max(step.number for step in schedule.steps if step.strip == number)
         return entries(model, tiles.strips[number - 1], first, places, lines, last)
-    lines.append(f"    return {model.face.macro}_OK;")
+    lines = [*taken_image(model), *lines, f"    return {model.face.macro}_OK;"]
     return [{"declaration": declaration(model, schedule), "lines": lines}]
 
 

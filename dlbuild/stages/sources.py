@@ -96,7 +96,8 @@ def sources(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     instances = instances_of(graph, profile, book, wish_of(target, options), tiles)
     face = interface(graph, profile, name)
     tables = constants(graph, profile, instances, face, options)
-    tables = in_clusters(tables, graph, profile, target)
+    if options.weights != "image":  # which keeps them together
+        tables = in_clusters(tables, graph, profile, target)
     return Sources(
         graph=graph,
         profile=profile,
@@ -129,7 +130,7 @@ def axes_note(order: Sequence[int]) -> str:
     return f" (axes {', '.join(map(str, order))} of the model's)"
 
 
-def table_note(model: Sources, table: Constant) -> str:
+def table_note(model: Sources, table: Constant, margin: str = "") -> str:
     """Return a table's comment: where it is read, what it is, how it lies."""
     reader = (
         f"{model.face.kernels[table.kernel]} {table.operand}" if table.kernel else table.operand
@@ -137,4 +138,4 @@ def table_note(model: Sources, table: Constant) -> str:
     shape = element_type(table.dtype, table.memory_shape)
     origin = quoted(table.tensor) if table.tensor else "computed by the build"
     origin = origin if table.kernel else "what it has at first"
-    return block(f"{reader}: {shape}{axes_note(table.order)}, {origin}")
+    return block(f"{reader}: {shape}{axes_note(table.order)}, {origin}", margin)

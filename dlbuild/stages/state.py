@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dlbuild.emit.comments import block, filled
 from dlbuild.ir.graph import State
 from dlbuild.stages.arena import Places
+from dlbuild.stages.declaration import taken_image
+from dlbuild.stages.functions import table_pointer
 from dlbuild.stages.sources import Context, Sources
 
 MARGIN = "    "
@@ -26,7 +28,7 @@ def state_functions(model: Sources, places: Places) -> list[Context]:
         return []
     params = _params(model)
     lines = [_reset(model, places, state) for state in model.graph.states]
-    found = [{**_function(model, "reset", (), lines), "about": _about(model)}]
+    found = [{**_function(model, "reset", (), lines, _taken(model)), "about": _about(model)}]
     if params:
         load = [f"memcpy({places.pointer(s.input)}, next, {_size(model, s)});" for s in params]
         save = [f"memcpy(next, {places.pointer(s.input)}, {_size(model, s)});" for s in params]
@@ -53,7 +55,11 @@ def _about(model: Sources) -> str:
         return block("Clears the state. To be called before the first run.", opener="/**")
     load = f"{model.face.prefix}_params_load"
     what = "Gives the parameters what the model has at first, and clears all other state."
-    return block(f"{what} To be called before the first run, or {load}.", opener="/**")
+    status = ""
+    if _taken(model):
+        macro = model.face.macro
+        status = f" Returns {macro}_OK, or {macro}_NO_IMAGE if no image of weights is in use."
+    return block(f"{what} To be called before the first run, or {load}.{status}", opener="/**")
 
 
 def _params(model: Sources) -> list[State]:
@@ -78,16 +84,28 @@ def _reset(model: Sources, places: Places, state: State) -> str:
     if not state.initial:
         return f"memset({place}, 0, {size});"
     table = model.tables.of["", state.initial]
-    source = {"scalar": f"&{table.symbol}", "text": f"{table.symbol}.at"}
-    return f"memcpy({place}, {source.get(table.form, table.symbol)}, {size});"
+    return f"memcpy({place}, {table_pointer(model, table)}, {size});"
 
 
-def _function(model: Sources, name: str, own: Sequence[str], lines: Sequence[str]) -> Context:
+def _taken(model: Sources) -> list[str]:
+    """Return the lines that a reset begins with if it needs an image of weights."""
+    return taken_image(model) if _params(model) else []
+
+
+def _function(
+    model: Sources,
+    name: str,
+    own: Sequence[str],
+    lines: Sequence[str],
+    first: Sequence[str] = (),
+) -> Context:
+    """Return a function. first: lines that may end it with a status, which it returns then."""
     is_callers = model.options.arena == "caller"
     given = [f"{model.face.prefix}_arena_t *arena"] if is_callers else []
-    start = f"void {model.face.prefix}_{name}("
+    start = f"{'int' if first else 'void'} {model.face.prefix}_{name}("
+    last = [f"{MARGIN}return {model.face.macro}_OK;"] if first else []
     return {
         "name": name,
         "declaration": filled(start, [*given, *own] or ["void"], ")"),
-        "lines": [f"{MARGIN}{line}" if line else "" for line in lines],
+        "lines": [*first, *(f"{MARGIN}{line}" if line else "" for line in lines), *last],
     }

@@ -9,11 +9,15 @@ from dlbuild.ir.tile_plan import Strip
 from dlbuild.rulebook.rows import Pointer
 from dlbuild.stages.arena import Places
 from dlbuild.stages.conditions import condition
+from dlbuild.stages.declaration import TABLES, taken_image
 from dlbuild.stages.row_calls import row_text
 from dlbuild.stages.sources import Context, Sources
 from dlbuild.stages.strip_code import Pumped, counters_of
 
 MARGIN = "    "
+
+BEGUN = "begun"
+"""The variable that holds the image of weights with which an inference began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,18 @@ def _user(model: Sources) -> list[str]:
     return ["void *user"] if model.options.hook else []
 
 
+def _tables(model: Sources, rest: Sequence[str]) -> list[str]:
+    """Return the parameter of an image of weights, if the steps behind the strip read it."""
+    is_read = any(f"{TABLES}->" in line for line in rest)
+    return [f"const {model.face.prefix}_image_t *{TABLES}"] if is_read else []
+
+
+def _begun(model: Sources) -> list[str]:
+    """Return the line that keeps the image which an inference begins with."""
+    is_image = model.options.weights == "image"
+    return [f"{MARGIN}{BEGUN} = {model.face.prefix}_tables;"] if is_image else []
+
+
 def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
     model: Sources,
     strip: Strip,
@@ -87,6 +103,7 @@ def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
         strip.streamed, row_text(Pointer(found.input, 1, 0), counter, ring), found.elements
     )
     lines = [
+        *taken_image(model, BEGUN),
         f"{MARGIN}for (int32_t row = 0; row < n_rows; ++row) {{",
         f"{MARGIN * 2}if ({counter} == {found.rows}) {{",
         f"{MARGIN * 3}return {model.face.macro}_OVERFLOW;",
@@ -96,10 +113,7 @@ def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
         f"{MARGIN * 3}++{counter};",
         f"{MARGIN * 3}continue;",
         f"{MARGIN * 2}}}",
-        f"{MARGIN * 2}{found.ctype} *place = {place};",
-        f"{MARGIN * 2}for (int32_t i = 0; i < {found.elements}; ++i) {{",
-        f"{MARGIN * 3}place[i] = rows[(row * {found.elements}) + i];",
-        f"{MARGIN * 2}}}",
+        *_kept_row(found, place),
         f"{MARGIN * 2}++{counter};",
         *_run(model, pumped, rest, number),
         f"{MARGIN}}}",
@@ -107,8 +121,18 @@ def entries(  # noqa: PLR0913, PLR0917 - all that the functions are made of
     ]
     return [
         *_rest(model, rest),
-        {"declaration": begin_declaration(model), "lines": list(pumped.begin)},
+        {"declaration": begin_declaration(model), "lines": [*_begun(model), *pumped.begin]},
         {"declaration": push_declaration(model, found), "lines": lines},
+    ]
+
+
+def _kept_row(found: Streaming, place: str) -> list[str]:
+    """Return the lines that copy a row to its place."""
+    return [
+        f"{MARGIN * 2}{found.ctype} *place = {place};",
+        f"{MARGIN * 2}for (int32_t i = 0; i < {found.elements}; ++i) {{",
+        f"{MARGIN * 3}place[i] = rows[(row * {found.elements}) + i];",
+        f"{MARGIN * 2}}}",
     ]
 
 
@@ -122,7 +146,8 @@ def _finished(model: Sources, strip: Strip, struct: str) -> str:
 def _run(model: Sources, pumped: Pumped, rest: Sequence[str], number: int) -> list[str]:
     """Return the lines that go on as far as the rows allow, and behind the last to the end."""
     call = f"{pumped.name}({', '.join(pumped.arguments)})"
-    given = ", ".join(p.rpartition(" ")[2].lstrip("*") for p in [*_arena(model), *_user(model)])
+    parts = [*_arena(model), *_tables(model, rest), *_user(model)]
+    given = ", ".join(part.rpartition(" ")[2].lstrip("*") for part in parts)
     follow = f"{model.face.prefix}_rest({given})"
     aborted = f"return {model.face.macro}_ABORTED;"
     if not model.options.hook:
@@ -145,7 +170,7 @@ def _rest(model: Sources, rest: Sequence[str]) -> list[Context]:
     if not rest:
         return []
     kind = "int" if model.options.hook else "void"
-    given = ", ".join([*_arena(model), *_user(model)] or ["void"])
+    given = ", ".join([*_arena(model), *_tables(model, rest), *_user(model)] or ["void"])
     unused = model.options.hook and not any("user" in line for line in rest)
     head = [f"{MARGIN}(void)user;"] if unused else []
     end = [f"{MARGIN}return {model.face.macro}_OK;"] if model.options.hook else []

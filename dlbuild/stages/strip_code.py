@@ -14,7 +14,7 @@ from dlbuild.ir.tile_plan import Layer, Strip, TilePlan
 from dlbuild.stages.arena import Places
 from dlbuild.stages.body import step_comment
 from dlbuild.stages.conditions import Test, condition, ready, room
-from dlbuild.stages.declaration import Argument, parameters
+from dlbuild.stages.declaration import Argument, handed
 from dlbuild.stages.groups import MOST_ROWS_OF_INT16
 from dlbuild.stages.row_calls import RowKernels, columns_name
 from dlbuild.stages.sources import Sources
@@ -118,7 +118,7 @@ class _Pump:
         branches = self._branches()
         ends = [self.kernels.finish_call(layer) for layer in self.strip.layers if layer.sums]
         used = set(re.findall(r"\w+", "\n".join([*branches, *ends])))
-        given = [a for a in parameters(self.model, self.schedule) if a.name in used]
+        given = [a for a in handed(self.model, self.schedule) if a.name in used]
         turns = [
             condition(f"{MARGIN}while (", self._unfinished(), " || "),
             *branches,

@@ -11,6 +11,7 @@ from typing import Literal
 
 from dlbuild.ir.compact import pack, unpack
 from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.image import ImageLayout, ImageTable
 from dlbuild.rulebook import index, instance, value
 from dlbuild.rulebook.instance import Made, Operand
 
@@ -76,6 +77,8 @@ class TablePlan:
     `scalings`. Its four forms are named by whether it needs math.h and a macro that repeats
     numbers: "", "math", "repeat", "math repeat". `DIGEST` stands for that of the weights.
     is_embedded: whether large tables are in a file of their own that the C file embeds.
+    image: how they lie if all are in a file of their own that is flashed apart; then the C file is
+        of one piece, and names of tables and interface tensors have no prefix.
     """
 
     model: str
@@ -86,6 +89,7 @@ class TablePlan:
     scalings: tuple[Scaling, ...]
     texts: Mapping[str, tuple[str, ...]]
     is_embedded: bool
+    image: ImageLayout | None = None
 
 
 DIGEST = "57e165a9" * 8
@@ -108,7 +112,7 @@ def decode(content: bytes) -> TablePlan:
     Raises:
         UserError: it is no such file.
     """
-    return unpack(content, TablePlan, (Table, Making, Scaling, *_PARTS))
+    return unpack(content, TablePlan, (Table, Making, Scaling, ImageLayout, ImageTable, *_PARTS))
 
 
 _PARTS = (

@@ -40,7 +40,10 @@ def table_files(plan: TablePlan, weights: Mapping[str, Array], digest: str) -> t
     Raises:
         UserError: a constant has another element type than the graph says.
     """
-    definitions, content = _definitions(plan, _arrays(plan, weights))
+    if plan.image is not None:
+        (source,) = plan.texts[form(needs_math=False, repeats=False)]
+        return source.encode("ascii"), b""
+    definitions, content = _definitions(plan, arrays_of(plan, weights))
     definitions += [_scaling(plan, weights, scaling) for scaling in plan.scalings]
     needs_math = any("NAN" in one or "INFINITY" in one for one in definitions)
     repeats = any(f"{plan.macro}_X16(" in one for one in definitions)
@@ -51,7 +54,7 @@ def table_files(plan: TablePlan, weights: Mapping[str, Array], digest: str) -> t
     return "".join(framed).replace(DIGEST, digest).encode("ascii"), binary
 
 
-def _arrays(plan: TablePlan, weights: Mapping[str, Array]) -> list[Array]:
+def arrays_of(plan: TablePlan, weights: Mapping[str, Array]) -> list[Array]:
     """Return each table's elements in the order of memory; those to be computed are so once."""
     made: dict[str, Mapping[str, Array]] = {}
     for kernel, making in plan.makings.items():

@@ -13,6 +13,9 @@ from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import NO_TILES, TilePlan
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.constants import weights_memory
+from dlbuild.stages.image import image_files
+from dlbuild.stages.image_code import image_source
+from dlbuild.stages.image_layout import image_layout
 from dlbuild.stages.sources import Context, Sources, sources, table_note
 from dlbuild.stages.table_plan import DIGEST, Making, Scaling, Table, TablePlan, form
 from dlbuild.stages.table_text import table_files
@@ -42,6 +45,8 @@ def plan_tables(model: Sources) -> TablePlan:
         )
         for table in model.tables.tables
     )
+    layout = image_layout(model) if model.options.weights == "image" else None
+    prefix = "" if layout else f"{model.face.prefix}_"
     makers = dict.fromkeys(table.kernel for table in tables if not table.tensor)
     ports = [(port.name, port.quantized) for port in model.face.ports]
     return TablePlan(
@@ -54,19 +59,25 @@ def plan_tables(model: Sources) -> TablePlan:
             for kernel in makers
         },
         scalings=tuple(
-            Scaling(f"{model.face.prefix}_{name}", pair.scale, pair.zero_point)
+            Scaling(f"{prefix}{name}", pair.scale, pair.zero_point)
             for name, pair in ports
             if pair is not None
         ),
-        texts={
-            form(needs_math=needs_math, repeats=repeats): _pieces(
-                model, needs_math=needs_math, repeats=repeats
-            )
-            for needs_math in (False, True)
-            for repeats in (False, True)
-        },
+        texts={"": (image_source(model, layout),)} if layout else _texts(model),
         is_embedded=model.options.weights == "incbin",
+        image=layout,
     )
+
+
+def _texts(model: Sources) -> dict[str, tuple[str, ...]]:
+    """Return the forms of the file."""
+    return {
+        form(needs_math=needs_math, repeats=repeats): _pieces(
+            model, needs_math=needs_math, repeats=repeats
+        )
+        for needs_math in (False, True)
+        for repeats in (False, True)
+    }
 
 
 def section_macro(model: Sources, cluster: str) -> str:
@@ -139,7 +150,8 @@ def tables(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     name: str,
     tiles: TilePlan = NO_TILES,
 ) -> Mapping[str, bytes]:
-    """Return `<name>_weights.c`, and `<name>_weights.bin` with `weights: incbin`.
+    """Return `<name>_weights.c`, and what else holds numbers: with `weights: incbin`
+    `<name>_weights.bin`, with `weights: image` `<name>_image.bin`, of version 0.
 
     Args:
         graph: the model's structure.
@@ -154,5 +166,10 @@ def tables(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     plan = plan_tables(sources(graph, profile, book, target, options, name, tiles))
     digest = sha256(numbers.encode({tensor: weights[tensor] for tensor in graph.constants}))
     source, binary = table_files(plan, weights, digest)
-    files = {f"{name}_weights.c": source}
-    return {**files, f"{name}_weights.bin": binary} if binary else files
+    image, _ = image_files(plan, weights, digest)
+    files = {
+        f"{name}_weights.c": source,
+        f"{name}_weights.bin": binary,
+        f"{name}_image.bin": image,
+    }
+    return {file: content for file, content in files.items() if content}

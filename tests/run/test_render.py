@@ -190,6 +190,11 @@ def written(folder: Path, files: Mapping[str, bytes]) -> Path:
     return folder
 
 
+def texts_of(files: Mapping[str, bytes]) -> list[str]:
+    """Return the names of the C files."""
+    return [name for name in files if name.endswith((".c", ".h"))]
+
+
 def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     english = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(
@@ -209,6 +214,8 @@ CASES: dict[str, tuple[Callable[[], bytes], Options]] = {
     "int8": (int8_model, Options()),
     "int8_fixed": (int8_model, Options(requantize="fixed")),
     "int8_in_arena": (int8_model, Options(input="arena", output="arena", optimize="ram")),
+    "int8_image": (int8_model, Options(weights="image")),
+    "float_image": (float_model, Options(weights="image", arena="caller", hook=True)),
 }
 
 
@@ -218,7 +225,7 @@ def test_the_text_is_the_golden_one(case: str, golden: Golden) -> None:
 
     files = plan(model(), options).files()
 
-    golden(case, {name: content.decode("ascii") for name, content in files.items()})
+    golden(case, {name: files[name].decode("ascii") for name in texts_of(files)})
 
 
 @pytest.mark.reported("c05_warnings")
@@ -245,9 +252,9 @@ def test_clang_format_changes_nothing(case: str, tmp_path: Path) -> None:
     folder = written(tmp_path / "c", files)
     shutil.copy(builtin_folder() / ".clang-format", folder)
 
-    for name, content in files.items():
+    for name in texts_of(files):
         done = run(str(program), name, folder=folder)
-        assert done.stdout == content.decode("ascii")
+        assert done.stdout == files[name].decode("ascii")
         assert max(map(len, done.stdout.splitlines())) <= 100
 
 
@@ -452,11 +459,14 @@ INTERFACES = (
     Options(),
     Options(arena="caller", hook=True),
     Options(input="arena", output="arena"),
+    Options(weights="image"),
 )
 
 
 @pytest.mark.parametrize("case", ODD)
-@pytest.mark.parametrize("options", INTERFACES, ids=["plain", "caller's arena", "in arena"])
+@pytest.mark.parametrize(
+    "options", INTERFACES, ids=["plain", "caller's arena", "in arena", "image"]
+)
 def test_odd_interfaces_become_clean_c(case: str, options: Options, tmp_path: Path) -> None:
     kind, inputs, outputs = ODD[case]
     model = network([helper.make_node(kind, ["x"], ["y"])], inputs, outputs, {"w": weight([4], 1)})
@@ -587,5 +597,5 @@ def test_long_names_of_ports_keep_within_the_line(tmp_path: Path) -> None:
         folder = written(tmp_path / "c", files)
         shutil.copy(builtin_folder() / ".clang-format", folder)
 
-        for name, content in files.items():
-            assert run(str(program), name, folder=folder).stdout == content.decode("ascii")
+        for name in texts_of(files):
+            assert run(str(program), name, folder=folder).stdout == files[name].decode("ascii")

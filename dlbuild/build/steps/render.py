@@ -34,6 +34,7 @@ def run(job: Job) -> Mapping[str, bytes]:
         "header": texts[f"{name}.h"].encode(),
         "source": texts[f"{name}.c"].encode(),
         "weights_header": texts[f"{name}_weights.h"].encode(),
+        "image_layout": texts.get(f"{name}_image.json", "").encode(),
         "port_header": texts.get("dlb_port.h", "").encode(),
         "port_source": texts.get("dlb_port_memcpy.c", "").encode(),
         "cores_source": texts.get("dlb_port_cores.c", "").encode(),

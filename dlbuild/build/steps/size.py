@@ -6,6 +6,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.base.units import bytes_text
 from dlbuild.build.job import Job
 from dlbuild.build.sizes import Sizes, encode_sizes
+from dlbuild.ir.image import layout_of
 from dlbuild.ir.target import Target
 from dlbuild.run.size import sizes_of, total
 from dlbuild.run.stack import Stack, worst_stack
@@ -23,6 +24,7 @@ def run(job: Job) -> Mapping[str, bytes]:
     stack = _stack(f"{name}_run", objects, job.inputs["call_graph"].decode(), target)
     if stack is not None:
         _check_stack(name, target, stack)
+    layout = layout_of(job.inputs["image_layout"])
     sizes = Sizes(
         text_bytes=whole.text,
         rodata_bytes=whole.rodata,
@@ -31,6 +33,7 @@ def run(job: Job) -> Mapping[str, bytes]:
         flash_bytes=whole.flash_bytes,
         stack_bytes=stack.size_bytes if stack else None,
         stack_without=stack.unknown if stack else (),
+        image_bytes=layout.size_bytes if layout else 0,
     )
     return {"size": encode_sizes(sizes)}
 

@@ -69,4 +69,5 @@ _FILES = {
     "_weights.c": "weights_source",
     "_weights.h": "weights_header",
     "_weights.bin": "weights_binary",
+    "_image.bin": "image",
 }

@@ -252,6 +252,7 @@ def test_outputs_as_variables(capsys: pytest.CaptureFixture[str]) -> None:
         "DLBUILD_pc_kws_SOURCES := build/dlbuild/pc/kws/kws.c"
         " build/dlbuild/pc/kws/kws_weights.c\n"
         "DLBUILD_pc_kws_BINARIES :=\n"
+        "DLBUILD_pc_kws_IMAGES :=\n"
         "DLBUILD_pc_kws_PORT :=\n"
         "DLBUILD_pc_kws_ARCHIVE := build/dlbuild/pc/kws/libkws.a\n"
     )
