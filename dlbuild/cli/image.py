@@ -8,10 +8,8 @@ from pathlib import Path
 from dlbuild.base.errors import UserError
 from dlbuild.base.files import read
 from dlbuild.build.engine import Engine, path_of
-from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.project import Build
 from dlbuild.build.recipe import PROJECT_FILE
-from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.build import build_all
 from dlbuild.cli.project import add_jobs
@@ -35,7 +33,7 @@ def arguments(parser: Parser) -> None:
     about = "; ".join(f"{name}: {what}" for name, what in ACTIONS.items())
     parser.add_argument("action", choices=ACTIONS, help=about)
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="images (default: those of the last build)"
+        "files", nargs="*", metavar="FILE", help="images (default: those of a build)"
     )
     parser.add_argument(
         "--target",
@@ -64,9 +62,9 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _layouts(given: argparse.Namespace) -> dict[Build, ImageLayout]:
-    """Return how images of each build lie, the plans brought up to date before."""
+    """Return how images of each build lie, all brought up to date before."""
     given.positional = []
-    engine = build_all(given, _plans(), quiet=True)
+    engine = build_all(given, quiet=True)
     found = dict(_images_of(engine))
     if not found:
         raise UserError(
@@ -83,11 +81,6 @@ def _images_of(engine: Engine) -> Iterator[tuple[Build, ImageLayout]]:
         layout = layout_of(engine.content(build, "image_layout"))
         if layout is not None:
             yield build, layout
-
-
-def _plans() -> Pipeline:
-    """Return the stages that run no program: an image needs no compiler."""
-    return PIPELINE.of_sources
 
 
 Row = dict[str, str | int | list[str]]
