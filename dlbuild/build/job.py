@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dlbuild.ir.batch import Batch
 from dlbuild.ir.target import Options, Target
 
 
@@ -29,6 +30,7 @@ class Settings:
     source: Path = Path()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     state: Mapping[str, str] = field(default_factory=dict)
+    batch: Batch | None = None
     samples: Path | None = None
     tolerance: Tolerance = field(default_factory=Tolerance)
     target: Target = field(default_factory=lambda: Target(""))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.job import Tolerance
+from dlbuild.ir.batch import Batch
 from dlbuild.ir.target import Options, Target
 
 
@@ -19,6 +20,7 @@ class Model:
     samples: Path | None
     tolerance: Tolerance
     state: Mapping[str, str]
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from dlbuild.build.options import options_with, read_override
 from dlbuild.build.project import Build, Model, Recipe
 from dlbuild.build.schema import INCLUDED, OPTION_KEYS, PROJECT
 from dlbuild.build.targets import TargetBook, TargetTable, read_target_files, target_files
+from dlbuild.ir.batch import Batch
 from dlbuild.ir.target import Options
 
 PROJECT_FILE = "dlbuild.yaml"
@@ -163,6 +164,7 @@ def _model(name: str, entries: Table, folder: Path) -> Model:
         samples=samples_path,
         tolerance=_tolerance(entries.get("tolerance")),
         state=_state(entries.get("state")),
+        batch=_batch(entries.get("batch")),
     )
 
 
@@ -178,6 +180,19 @@ def _state(node: Node | None) -> Mapping[str, str]:
             raise mark.error(f"two outputs are carried to the input '{name}'")
         found[output] = name
     return found
+
+
+def _batch(node: Node | None) -> Batch | None:
+    if node is None:
+        return None
+    entries = table(node, "'batch'")
+    for key in ("inputs", "parts"):
+        if key not in entries:
+            raise node.error(f"'batch' needs '{key}'")
+    inputs = tuple(word(item, "an input") for item in items(entries["inputs"], "'inputs'"))
+    if not inputs:
+        raise entries["inputs"].error("'inputs' names no input")
+    return Batch(inputs, integer(entries["parts"], "'parts'"))
 
 
 def _tolerance(node: Node | None) -> Tolerance:

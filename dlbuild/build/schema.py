@@ -131,6 +131,16 @@ MODEL = Record(
         ),
         Key("state", MapOf(Text(), "output"), "{output: input} carried between runs in the arena."),
         PARALLEL,
+        Key(
+            "batch",
+            Record(
+                (
+                    Key("inputs", ListOf(Text()), "Inputs whose first axis counts samples."),
+                    Key("parts", Whole(1), "How many equal parts are made of the samples."),
+                )
+            ),
+            "Restructures the model by batch; see docs/training.md.",
+        ),
         *_OF_BUILDS,
     )
 )

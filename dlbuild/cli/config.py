@@ -32,6 +32,9 @@ def run(given: argparse.Namespace) -> int:
                     **asdict(model),
                     "source": model.source.as_posix(),
                     "state": dict(model.state),
+                    "batch": {"inputs": list(model.batch.inputs), "parts": model.batch.parts}
+                    if model.batch
+                    else None,
                     "samples": model.samples.as_posix() if model.samples else None,
                 }
                 for name, model in recipe.models.items()

@@ -44,12 +44,16 @@ def flags(target: Target, options: Options) -> tuple[str, ...]:
     return (*WARNINGS, "-Werror", *code_flags(target, options))
 
 
+def optimization(options: Options) -> str:
+    """Return the compiler's level of optimisation."""
+    return "-Os" if options.optimize == "size" else "-O2"
+
+
 def code_flags(target: Target, options: Options) -> tuple[str, ...]:
     """Return those of the compiler's flags that say what code it makes."""
-    level = "-Os" if options.optimize == "size" else "-O2"
     return (
         "-std=c99",
-        level,
+        optimization(options),
         # A linker can drop what a firmware does not call.
         "-ffunction-sections",
         "-fdata-sections",

@@ -14,6 +14,7 @@ import numpy as np
 from dlbuild.ir.schedule import Step
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker, boards_folder
+from dlbuild.run.compile import optimization
 from dlbuild.run.counted import with_rest_of
 from dlbuild.run.reference import Model, Reference, reference
 from dlbuild.run.runner import (
@@ -129,7 +130,7 @@ def verify(
 def _maker(built: Built, checks: Checks) -> Maker:
     if built.target.runner:
         return BoardMaker(built.target, built.options)
-    return compiler_for(built.target, checks.flags)
+    return compiler_for(built.target, (optimization(built.options), *checks.flags))
 
 
 def _source(samples: Sequence[Sample], answer: Reference | None) -> str:
@@ -164,7 +165,7 @@ def _runs(
     if built.target.resources[1] == 1 or not is_here:
         return found
     # The same cores on one thread, in orders that threads seldom have.
-    serial = compiler_for(built.target, (SERIAL, *flags))
+    serial = compiler_for(built.target, (SERIAL, optimization(built.options), *flags))
     program = serial.program(text, "serial", [*tables, boards_folder() / "cores_serial.c"], work)
     others = run_model(built, program, inputs, n_runs)
     return tuple((*runs, *more) for runs, more in zip(found, others, strict=True))

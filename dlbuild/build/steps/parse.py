@@ -6,6 +6,7 @@ from pathlib import Path
 from dlbuild.build.job import Job
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec, derivation, weights
+from dlbuild.stages.batch import split_batch
 from dlbuild.stages.fold_channels import fold_constant_channels
 from dlbuild.stages.initializers import Unreadable, sketch_of
 from dlbuild.stages.parse import Parsed, parse
@@ -22,6 +23,8 @@ def run(job: Job) -> Mapping[str, bytes]:
     parsed = parse(settings.source, settings.shapes, book, settings.model, settings.state)
     if settings.options.fold_constant_channels:
         parsed = fold_constant_channels(parsed, book)  # by the numbers of its weights
+    if settings.batch is not None and settings.batch.parts > 1:
+        parsed = split_batch(parsed, book, settings.batch)
     numbers = weights.encode(parsed.weights)
     return {
         "graph": codec.encode(parsed.graph),
