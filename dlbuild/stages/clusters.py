@@ -19,9 +19,10 @@ from dlbuild.stages.predicted import scaled
 from dlbuild.stages.profile import profile as profile_of
 from dlbuild.stages.split import core_plan
 from dlbuild.stages.spread import Spreader
-from dlbuild.stages.spread_batch import spread_batch
+from dlbuild.stages.spread_batch import batch_of, spread_batch
 from dlbuild.stages.spread_channels import spread_channels
 from dlbuild.stages.spread_layers import spread_layers
+from dlbuild.stages.spread_rows import has_rows, spread_rows
 from dlbuild.stages.timeline import makespan, period
 
 WAYS: tuple[Parallel, ...] = ("data", "model", "pipeline")
@@ -130,7 +131,9 @@ class _Planner:
         spreader = Spreader(self.graph, self.target, matched)
         match way:
             case "data":
-                return spread_batch(spreader)
+                is_batch = batch_of(self.graph) >= len(spreader.names)
+                by_rows = not is_batch and has_rows(self.graph)
+                return spread_rows(spreader) if by_rows else spread_batch(spreader)
             case "model":
                 return spread_channels(spreader)
             case "pipeline":

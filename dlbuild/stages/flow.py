@@ -45,10 +45,10 @@ Addressed = tuple[Operand, tuple[int, ...], tuple[Index, ...]]
 
 
 def _flow_of_nest(instance: Instance, nest: Nest, tensor: str, axis: int) -> Flow:
-    loop = _loop(instance, nest, tensor, axis)
-    _check_places(nest, loop)
+    loop = loop_of(instance, nest, tensor, axis)
+    check_places(nest, loop)
     flow: dict[str, int | None] = {}
-    for operand, view, places in _addressed(instance, nest):
+    for operand, view, places in addressed(instance, nest):
         cut = _cut(operand, view, places, loop, nest.extent[loop])
         for name, found in _named(instance, operand, cut).items():
             if flow.setdefault(name, found) != found:
@@ -56,9 +56,9 @@ def _flow_of_nest(instance: Instance, nest: Nest, tensor: str, axis: int) -> Flo
     return flow
 
 
-def _loop(instance: Instance, nest: Nest, tensor: str, axis: int) -> str:
+def loop_of(instance: Instance, nest: Nest, tensor: str, axis: int) -> str:
     """Return the loop over independent results that runs over an axis of a tensor."""
-    for operand, view, places in _addressed(instance, nest):
+    for operand, view, places in addressed(instance, nest):
         if operand.tensor != tensor or operand.role not in ("input", "output"):
             continue
         for number, place in enumerate(places):
@@ -97,7 +97,7 @@ def _axis_of(shape: Sequence[int], view: Sequence[int], number: int) -> int | No
     return None
 
 
-def _addressed(instance: Instance, nest: Nest) -> Iterator[Addressed]:
+def addressed(instance: Instance, nest: Nest) -> Iterator[Addressed]:
     """Yield what a nest addresses, also what its indices look up; a loop of one turn is 0."""
     once = {axis: Index() for axis, extent in nest.extent.items() if extent == 1}
     for access in nest.access.values():
@@ -127,14 +127,14 @@ def _named(instance: Instance, operand: Operand, cut: int | None) -> Flow:
         if made.operand != operand.name:
             continue
         loop = made.nest.domain[cut] if cut is not None else ""
-        for source, view, places in _addressed(instance, made.nest):
+        for source, view, places in addressed(instance, made.nest):
             if source.name != operand.name:
                 found = _cut(source, view, places, loop, made.nest.extent[loop]) if loop else None
                 flow.update(_named(instance, source, found))
     return flow
 
 
-def _check_places(nest: Nest, loop: str) -> None:
+def check_places(nest: Nest, loop: str) -> None:
     """Refuse values that depend on where along the loop they are."""
     for step in nest.steps:
         indices = [index for c in step.when for index in (c.left, c.right)]

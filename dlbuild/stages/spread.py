@@ -1,7 +1,7 @@
 """What the ways to spread a graph over clusters share: which cluster has which part of what."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from dlbuild.base.errors import UserError
@@ -88,6 +88,43 @@ class Spreader:
             name = self.made.part(have, tensor, source, cluster, cut)
             self._parts[tensor, number, cut] = name
         return self._parts[tensor, number, cut]
+
+    def band(self, tensor: str, number: int, cut: Range) -> str:
+        """Return the name of some rows of a tensor in a cluster, those of others brought there."""
+        state, cluster = self.state[tensor], self.names[number]
+        if not isinstance(state, Parts) or state.ranges[number] == cut:
+            return self.part(tensor, number, cut)
+        if (tensor, number, cut) not in self._parts:
+            pieces = []
+            for source, name, own in zip(self.names, state.names, state.ranges, strict=True):
+                first, last = max(cut.first, own.first), min(cut.last, own.last)
+                if first >= last:
+                    continue
+                is_whole = source == cluster and (first, last) == (own.first, own.last)
+                there = Range(cut.axis, first - own.first, last - own.first)
+                pieces.append(
+                    name if is_whole else self.made.part(name, tensor, source, cluster, there)
+                )
+            self._parts[tensor, number, cut] = (
+                pieces[0] if len(pieces) == 1 else self._beside(tensor, pieces, cluster, cut)
+            )
+        return self._parts[tensor, number, cut]
+
+    def _beside(self, tensor: str, pieces: list[str], cluster: str, cut: Range) -> str:
+        whole = self.graph.tensor[tensor]
+        shape = list(whole.shape)
+        shape[cut.axis] = cut.count
+        rows = replace(whole, shape=tuple(shape))
+        sources = [cluster] * len(pieces)
+        return self.made.joined(pieces, sources, cluster, cut.axis, rows, is_output=False)
+
+    def is_everywhere(self, op: Op) -> bool:
+        """Say whether each cluster has all that an operator reads."""
+        states = [self.state[t] for t in self.activations(op)]
+        return all(
+            isinstance(state, Whole) and (CALLER in state.at or len(state.at) == len(self.names))
+            for state in states
+        )
 
     def cuts(self, op: Op, tensor: str, ranges: tuple[Range, ...]) -> Cuts:
         """Return how all tensors of an operator are cut if one of them is.

@@ -6,8 +6,7 @@ from math import prod
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.rulebook.cost import cost
 from dlbuild.stages.flow import NoFlow
-from dlbuild.stages.rewrites.spread import CALLER
-from dlbuild.stages.spread import Cuts, Parts, Spreader, Whole
+from dlbuild.stages.spread import Cuts, Parts, Spreader
 
 CHANNEL_AXIS = 1
 """Where ONNX has the channels of an image; of a matrix it is the last axis."""
@@ -33,7 +32,7 @@ def _add(spreader: Spreader, op: Op) -> None:
     cuts = _followed(spreader, op) or _by_channels(spreader, op)
     if cuts is not None:
         spreader.divide(op, cuts)
-    elif _is_everywhere(spreader, op) and cost(spreader.matched(op.name)).macs == 0:
+    elif spreader.is_everywhere(op) and cost(spreader.matched(op.name)).macs == 0:
         spreader.repeat(op)
     else:
         spreader.place(op, spreader.names[0])
@@ -89,12 +88,3 @@ def _unit(spreader: Spreader, extent: int) -> int:
 
 def _is_parameter(spreader: Spreader, name: str) -> bool:
     return name in spreader.graph.constants and prod(spreader.graph.tensor[name].shape) > 1
-
-
-def _is_everywhere(spreader: Spreader, op: Op) -> bool:
-    """Say whether each cluster has all that an operator reads."""
-    states = [spreader.state[t] for t in spreader.activations(op)]
-    return all(
-        isinstance(state, Whole) and (CALLER in state.at or len(state.at) == len(spreader.names))
-        for state in states
-    )

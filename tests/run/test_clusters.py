@@ -41,12 +41,12 @@ def clusters(*counts: int, size: str = "64 KiB") -> list[dict[str, object]]:
     ]
 
 
-def project(folder: Path, model: str, target: dict[str, object]) -> None:
+def project(folder: Path, model: str, target: dict[str, object], batch: int = BATCH) -> None:
     """Write a recipe for one of the digits nets, with a batch for what divides it."""
     proto = onnx.load(DIGITS / f"{model}.onnx")
-    if target.get("parallel") == "data":
+    if target.get("parallel") == "data" and batch > 1:
         for value in (*proto.graph.input, *proto.graph.output):
-            value.type.tensor_type.shape.dim[0].dim_value = BATCH
+            value.type.tensor_type.shape.dim[0].dim_value = batch
         del proto.graph.value_info[:]
     onnx.save(proto, folder / "digits.onnx")
     recipe = {
@@ -57,8 +57,10 @@ def project(folder: Path, model: str, target: dict[str, object]) -> None:
     (folder / "dlbuild.yaml").write_text(yaml.safe_dump(recipe))
 
 
-def built(folder: Path, model: str, target: dict[str, object]) -> tuple[Engine, Build, Built]:
-    project(folder, model, target)
+def built(
+    folder: Path, model: str, target: dict[str, object], batch: int = BATCH
+) -> tuple[Engine, Build, Built]:
+    project(folder, model, target, batch)
     recipe = read_recipe()
     engine = build(recipe, PIPELINE, How(), identify, lambda _: None)
     (one,) = recipe.builds
@@ -81,13 +83,13 @@ def _in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "batch"), [("data", 1), *((way, BATCH) for way in WAYS)])
 @pytest.mark.parametrize(("model", "counts"), [("digits", (1, 1, 1, 1)), ("digits_int8", (2, 2))])
 def test_clusters_compute_what_the_model_does(
-    tmp_path: Path, model: str, way: str, counts: tuple[int, ...]
+    tmp_path: Path, model: str, way: str, counts: tuple[int, ...], batch: int
 ) -> None:
     target: dict[str, object] = {"parallel": way, "clusters": clusters(*counts)}
-    engine, one, made = built(tmp_path, model, target)
+    engine, one, made = built(tmp_path, model, target, batch)
     numbers = weights.decode(engine.content(one, "weights"))
     samples = samples_of(None, made.graph)
     verdict = verify(made, numbers, tmp_path / "digits.onnx", samples, Checks(n_runs=2))
@@ -173,13 +175,6 @@ def test_the_error_of_a_budget_names_the_cluster_and_what_fits(
     assert "the arena of cluster 'c0' needs 1,536 B of l1, the budget is 1,408 B" in said
     assert "would fit: parallel: model (c0 1,024 B, c1 1,024 B)" in said
     assert "fix: set l1: 1.5 KiB in cluster 'c0', or what a line above says" in said
-
-
-def test_a_batch_of_one_is_not_divided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    project(tmp_path, "digits_int8", {"parallel": "model", "clusters": clusters(1, 1)})
-    assert run(("build", "-D", "parallel=data")) == 1
-    said = capsys.readouterr().err
-    assert "a batch of 1 cannot be divided among 2 clusters" in said
 
 
 def test_resources_and_clusters_exclude_each_other(

@@ -14,6 +14,14 @@ OPSET = 13
 CALLER = ""
 """Where inputs of the model lie, which every cluster may read."""
 
+_PADDED = frozenset(
+    {
+        *("Conv", "ConvInteger", "QLinearConv", "FusedConv"),
+        *("MaxPool", "AveragePool", "LpPool", "QLinearAveragePool"),
+    }
+)
+"""Operators with windows whose attribute `pads` says what lies outside."""
+
 _SHAPE_INPUT = {"Reshape": 1, "Expand": 1}
 """Which input of an operator says the extents of its result."""
 
@@ -78,6 +86,7 @@ class Spread:
         cuts: Mapping[str, Range | None],
         *,
         is_whole: bool,
+        padding: tuple[int, int, int] | None = None,
     ) -> None:
         """Add an operator, or a part of one.
 
@@ -88,6 +97,7 @@ class Spread:
             outputs: how its results are called.
             cuts: which part of each tensor of the model it reads or writes; None = all.
             is_whole: it keeps its name, because there is no other part of it.
+            padding: an axis, and how many rows are missing before and behind what it reads.
         """
         name = op.name if is_whole else self.named(op.name, cluster)
         for old, new in outputs.items():
@@ -108,7 +118,7 @@ class Spread:
             name=name,
             inputs=tuple(given),
             outputs=tuple(outputs.get(o, o) for o in op.outputs),
-            attributes=_attributes(op, cuts, self.graph),
+            attributes=_padded(_attributes(op, cuts, self.graph), op, padding, self.graph),
         )
         self._append(made, cluster)
 
@@ -150,10 +160,12 @@ class Spread:
         """Join parts of a tensor, which lie in several clusters, in one of them."""
         made = whole.name if is_output else self.named(whole.name, cluster)
         self.tensors[made] = replace(whole, name=made)
-        name = self.named(f"gather {whole.name}", cluster)
+        is_local = all(source == cluster for source in sources)
+        name = self.named(f"{'join' if is_local else 'gather'} {whole.name}", cluster)
         attributes: tuple[tuple[str, Attribute], ...] = (("axis", axis),)
         self._append(Op(name, "Concat", tuple(parts), (made,), attributes, "", OPSET), cluster)
-        self.communications.append(Communication(name, "gather", tuple(sources)))
+        if not is_local:
+            self.communications.append(Communication(name, "gather", tuple(sources)))
         return made
 
     def integers(self, wanted: str, cluster: str, values: Sequence[int]) -> str:
@@ -220,6 +232,32 @@ class Spread:
                 if all(name in self.constants for name in tensors):
                     found[Fact(fact.kind, tensors)] = None
         return list(found)
+
+
+def may_be_padded(op: Op) -> bool:
+    """Say whether a part of an operator with windows is one with other pads."""
+    attributes = dict(op.attributes)
+    is_said = attributes.get("auto_pad", "NOTSET") == "NOTSET"
+    return op.kind in _PADDED and is_said and not attributes.get("ceil_mode")
+
+
+def _padded(
+    attributes: tuple[tuple[str, Attribute], ...],
+    op: Op,
+    padding: tuple[int, int, int] | None,
+    graph: Graph,
+) -> tuple[tuple[str, Attribute], ...]:
+    """Return attributes with the pads of a part along one axis."""
+    if padding is None:
+        return attributes
+    axis, before, behind = padding
+    count = len(graph.tensor[op.outputs[0]].shape) - 2
+    found = dict(attributes)
+    said = found.get("pads", (0,) * 2 * count)
+    pads = [int(n) for n in said] if isinstance(said, tuple) else []
+    pads[axis - 2], pads[axis - 2 + count] = before, behind
+    found["pads"] = tuple(pads)
+    return tuple(sorted(found.items()))
 
 
 def _piece(made: str, source: str, cut: Range | None) -> Piece:

@@ -72,10 +72,10 @@ def spread_net(graph: Graph, way: Asked, target: Target | None = None) -> Graph:
     return spread(graph, whole, predicted(whole), target, options, book())
 
 
-def planned(way: Parallel, *, optimize: Optimize = "speed") -> Plan:
+def planned(way: Parallel, *, optimize: Optimize = "speed", batch: int = 4) -> Plan:
     target = Target("t", resources=("cores", 4), clusters=TWO)
     options = replace(Options(), parallel=way, optimize=optimize)
-    graph = spread_net(net(), way)
+    graph = spread_net(net(batch), way)
     kernels = profile(graph, book(), target, options)
     costs = predicted(kernels)
     tiles = core_plan(graph, kernels, costs, target, options, book())
@@ -83,18 +83,20 @@ def planned(way: Parallel, *, optimize: Optimize = "speed") -> Plan:
     return graph, kernels, tiles, schedule, target, options
 
 
+@pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("optimize", ["speed", "ram"])
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_passes_both_audits(way: Parallel, optimize: Optimize) -> None:
-    graph, kernels, tiles, schedule, target, options = planned(way, optimize=optimize)
+def test_each_way_passes_both_audits(way: Parallel, optimize: Optimize, batch: int) -> None:
+    found = planned(way, optimize=optimize, batch=batch)
+    graph, kernels, tiles, schedule, target, options = found
     audit_cores(graph, kernels, tiles, schedule)
     audit(graph, kernels, tiles, schedule, target, options)
     assert [use.memory for use in schedule.memories] == ["left.l1", "right.l1"]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_no_wait_can_be_left_out(way: Parallel) -> None:
-    graph, kernels, tiles, schedule, _, _ = planned(way)
+@pytest.mark.parametrize(("way", "batch"), [("data", 1), *((way, 4) for way in WAYS)])
+def test_no_wait_can_be_left_out(way: Parallel, batch: int) -> None:
+    graph, kernels, tiles, schedule, _, _ = planned(way, batch=batch)
     places = [(s.number, w) for s in schedule.steps for w in s.waits]
     assert places
     for number, wait in places:
@@ -126,6 +128,38 @@ def test_a_batch_is_cut_at_the_input_and_joined_at_the_output() -> None:
     assert graph.tensor["a.left"].shape == (2, 8, 8, 8)
     assert graph.outputs == ("y",)
     assert set(graph.constants) >= {"w1", "w2", "w3"}
+
+
+def test_a_single_image_is_cut_by_rows_with_those_that_windows_need() -> None:
+    graph = spread_net(net(1), "data")
+    assert graph.clusters.parallel == "data"
+    assert graph.tensor["b.left"].shape == (1, 8, 4, 8)
+    ops = {op.name: op for op in graph.ops}
+    assert graph.tensor[ops["second.left"].inputs[0]].shape == (1, 8, 5, 8)
+    assert dict(ops["second.left"].attributes)["pads"] == (1, 1, 0, 1)
+    assert dict(ops["second.right"].attributes)["pads"] == (0, 1, 1, 1)
+    kinds = [(found.kind, found.sources) for found in graph.clusters.communications]
+    # The rows of the input, one row beside the cut for each, and all rows for the mean.
+    assert kinds == [
+        *[("scatter", ("",))] * 2,
+        *[("scatter", ("right",)), ("scatter", ("left",))],
+        ("gather", ("left", "right")),
+    ]
+
+
+def test_a_batch_of_one_without_rows_is_refused() -> None:
+    graph = net(1)
+    shapes = {"e": (1, 8), "y": (1, 6), "w3": (8, 6)}
+    dense = replace(
+        graph,
+        inputs=("e",),
+        tensors=tuple(t for t in graph.tensors if t.name in shapes),
+        ops=graph.ops[-1:],
+        constants=("w3",),
+    )
+    with pytest.raises(UserError) as caught:
+        spread_net(dense, "data")
+    assert caught.value.what == "a batch of 1 cannot be divided among 2 clusters"
 
 
 def test_clusters_with_more_cores_get_more_of_a_batch() -> None:
@@ -182,7 +216,6 @@ def test_an_operator_that_joins_samples_is_refused_by_name() -> None:
 
 def test_auto_divides_the_batch_if_there_is_one() -> None:
     assert spread_net(net(4), "auto").clusters.parallel == "data"
-    assert spread_net(net(1), "auto").clusters.parallel in {"model", "pipeline"}
 
 
 def test_auto_says_why_no_way_goes() -> None:
@@ -191,7 +224,7 @@ def test_auto_says_why_no_way_goes() -> None:
     with pytest.raises(UserError, match="no way to spread it over the clusters goes") as caught:
         spread_net(net(1), "auto", target)
     data, model, pipeline = caught.value.details
-    assert data == "data: a batch of 1 cannot be divided among 2 clusters"
+    assert data.startswith("data: the arena of cluster 'left' needs ")
     assert model.startswith("model: the arena of cluster 'left' needs ")
     assert pipeline.startswith("pipeline: the arena of cluster 'left' needs ")
 
