@@ -1,6 +1,7 @@
 """The Jinja environment of all templates."""
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from pathlib import Path
 
@@ -11,10 +12,16 @@ Environment = jinja2.Environment
 
 
 def environment(folders: Sequence[Path]) -> jinja2.Environment:
-    """Return an environment that looks for templates in `folders`, first found first.
+    """Return the environment that looks for templates in `folders`, first found first.
 
-    A name that a template uses and nobody defines is an error.
+    A name that a template uses and nobody defines is an error. A template is compiled once in a
+    process, again if its file has changed.
     """
+    return _of(tuple(folders))
+
+
+@cache
+def _of(folders: tuple[Path, ...]) -> jinja2.Environment:
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([str(folder) for folder in folders]),
         undefined=jinja2.StrictUndefined,
