@@ -258,6 +258,18 @@ def test_clang_format_changes_nothing(case: str, tmp_path: Path) -> None:
         assert max(map(len, done.stdout.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_gcc_makes_no_copy_of_a_kernel_for_one_call(case: str, tmp_path: Path) -> None:
+    """Gcc 12 leaves out calls of such copies: deeploy_tinyvit_demo at -O2, bench/models.py."""
+    model, options = CASES[case]
+    folder = written(tmp_path / "c", plan(model(), options).files())
+    for flag in ("-O2", "-O3"):
+        assert compiles(folder, "net.c", flags=[flag]) == ""
+        names = run("nm", "net.o", folder=folder).stdout
+        assert "net_run" in names
+        assert "constprop" not in names
+
+
 @pytest.mark.reported("c04_header_cpp")
 @pytest.mark.parametrize("case", CASES)
 def test_the_header_is_clean_in_cpp(case: str, tmp_path: Path) -> None:
