@@ -1,11 +1,12 @@
 """Bytes that kernels move through a near memory of 4 to 64 KiB, and the time that predicts.
 
 For each network: what any order of computation moves layer by layer (each byte that is touched,
-once, tables counted), and how many times that the plan moves, with `objective: traffic`, beside the
-ratio that research found by enumeration. Then the predicted cycles in units of the computation
-alone, with one buffer and with two for each operand that changes. Then each plan is rendered,
-compiled and run against the honest copy engine: results equal to those of the resident C, bytes
-equal to the plan's, with copies late, early and at random.
+once, tables counted), and how many times that its kernels move one by one, with `objective:
+traffic`, beside the ratio that research found by enumeration. Then the predicted cycles in units of
+the computation alone, with one buffer and with two for each operand that changes. Then each plan,
+in which results stay between kernels, is rendered, compiled and run against the honest copy engine:
+results equal to those of the resident C, bytes equal to the plan's, with copies late, early and at
+random; printed are these bytes over those touched layer by layer.
 """
 
 import argparse
@@ -133,10 +134,13 @@ def run(arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
         print("cycles / cycles of the computation, one buffer, two buffers")
         for case in cases:
             yield from times(case, sizes)
+        print("bytes of the whole plan / bytes touched layer by layer, executed")
         for case in cases if not arguments.no_run else ():
+            least = sum(compulsory_bytes(space) for _, space in case.spaces)
             for size in sizes:
-                said = executed(case, size, book, folder)
-                print(f"{case.name:22} {size:3} KiB  {said}", flush=True)
+                planned, said = executed(case, size, book, folder)
+                ratio = planned / least
+                print(f"{case.name:22} {size:3} KiB  {ratio:.3f}  {said}", flush=True)
                 yield f"{case.name} runs through {size} KiB", said.startswith("equal")
 
 
@@ -193,8 +197,8 @@ def _cycles(case: Subject, size: int, buffers: int) -> float | None:
     return total
 
 
-def executed(case: Subject, size: int, book: RuleBook, folder: Path) -> str:
-    """Return what a run of a network against the honest engine says."""
+def executed(case: Subject, size: int, book: RuleBook, folder: Path) -> tuple[int, str]:
+    """Return the bytes that a plan moves, and what a run against the honest engine says."""
     near = Target(
         "near",
         (Memory("near", size * KIB, holds=("tiles",)), Memory("far", holds=("arena",))),
@@ -212,7 +216,7 @@ def executed(case: Subject, size: int, book: RuleBook, folder: Path) -> str:
     command = ["gcc", "-std=c99", "-O2", *files, *port, "-lm", "-o", "program"]
     subprocess.run(command, cwd=folder, check=True)
     done = subprocess.run(["./program"], cwd=folder, check=False, capture_output=True, text=True)
-    return (done.stdout + done.stderr).strip()
+    return traffic, (done.stdout + done.stderr).strip()
 
 
 def write(  # noqa: PLR0913, PLR0917 - what a rendering is made of
