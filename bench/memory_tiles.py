@@ -208,7 +208,7 @@ def executed(case: Subject, size: int, book: RuleBook, folder: Path) -> tuple[in
     for side, target in (("t", near), ("u", RESIDENT)):
         plan = tile(case.graph, case.profile, target, OPTIONS, book)
         audit_tiles(case.graph, case.profile, plan, target, OPTIONS, book)
-        traffic += sum(tiling.traffic_bytes for tiling in plan.tilings)
+        traffic += sum(tiling.moved_bytes for tiling in plan.tilings)
         write(case, plan, target, book, folder, side)
     (folder / "main.c").write_text(program(case, traffic))
     files = [f"{name}.c" for name in ("main", "t", "t_weights", "u", "u_weights")]

@@ -53,8 +53,17 @@ def wrapped(text: str, room: int) -> list[str]:
 def filled(prefix: str, items: Sequence[str], suffix: str) -> str:
     """Return `prefix`, the items separated by commas, and `suffix`, broken at the line's end.
 
-    Lines that follow stand under the first item, as clang-format aligns arguments.
+    Lines that follow stand under the first item, as clang-format aligns arguments; or, if one of
+    them is too long for that, all items four columns to the right of the start.
     """
+    found = _filled(prefix, items, suffix)
+    if all(len(line) <= COLUMNS for line in found.split("\n")):
+        return found
+    margin = " " * (len(prefix) - len(prefix.lstrip()) + 4)
+    return f"{prefix}\n{_filled(margin, items, suffix)}"
+
+
+def _filled(prefix: str, items: Sequence[str], suffix: str) -> str:
     line, lines = prefix, []
     for position, item in enumerate(items):
         is_last = position == len(items) - 1

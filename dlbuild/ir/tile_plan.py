@@ -1,6 +1,6 @@
 """What the tile stage decided: tasks of each kernel, strips, loops through a near memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from dlbuild.ir.profile import Handwriting, Kernel, Profile
 
@@ -185,7 +185,7 @@ class NearBuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Tiling:
+class Level:
     """How one kernel runs through a near memory, task after task.
 
     loops: from the outermost to the innermost; an axis without one is in one piece.
@@ -210,6 +210,40 @@ class Tiling:
     def near_bytes(self) -> int:
         """Bytes of the near memory up to the end of the last buffer."""
         return max((b.offset_bytes + b.copies * b.stride_bytes for b in self.buffers), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling(Level):
+    """How one kernel runs through the nearest memory, or two.
+
+    around: how parts of the kernel first come into a memory between, from which its tasks bring
+    their windows, and leave it; then `loops` are those inside a part. All parts have as many tasks.
+    """
+
+    around: Level | None = None
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that are copied, between all memories."""
+        return self.traffic_bytes + (self.around.traffic_bytes if self.around else 0)
+
+    @property
+    def outer(self) -> "Tiling | None":
+        """The parts, as tasks of their own."""
+        if self.around is None:
+            return None
+        return Tiling(**{f.name: getattr(self.around, f.name) for f in fields(Level)})
+
+    @property
+    def parts(self) -> tuple[Cut, ...]:
+        """Each axis that is cut, and the size of its parts in a task: loops, outer ones first."""
+        sizes = {cut.axis: cut.size for level in self.levels[::-1] for cut in level.loops}
+        return tuple(Cut(axis, size) for axis, size in sizes.items())
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The nearest memory's, then that of the one between."""
+        return (self, self.around) if self.around else (self,)
 
 
 @dataclass(frozen=True, slots=True)

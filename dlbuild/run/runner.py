@@ -25,7 +25,7 @@ from dlbuild.ir.weights import Array, dtype_name, loaded, stored
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.run.dead import dead_after
 from dlbuild.run.runner_program import Runnable
-from dlbuild.stages.arena import CALLER, Places, arenas
+from dlbuild.stages.arena import CALLER, NEAR, Places, arenas
 from dlbuild.stages.declaration import fetching, parameters
 from dlbuild.stages.functions import functions
 from dlbuild.stages.image_layout import image_layout
@@ -166,7 +166,7 @@ def model_program(
         "fetch": fetching(built.model, built.tiles.strips),
         "is_poisoned": not is_linked,
         "is_honest": is_honest and bool(built.tiles.tilings),
-        "traffic_bytes": sum(tiling.traffic_bytes for tiling in built.tiles.tilings),
+        "traffic_bytes": sum(tiling.moved_bytes for tiling in built.tiles.tilings),
     }
     return _render(built, "runner/run.c.j2", context, "h" if is_linked else "c")
 
@@ -323,7 +323,7 @@ def _render(built: Built, template: str, context: Mapping[str, object], suffix: 
         "arena": _arena_kind(built),
         "arenas": rooms,
         "hook": built.options.hook,
-        "has_near": bool(built.schedule.near),
+        "near": NEAR[: len(built.schedule.near)],
         "cores": built.target.resources[1],
         "is_image": built.options.weights == "image",
     }

@@ -12,8 +12,8 @@ from dlbuild.ir.target import Options, Target
 from dlbuild.stages.interface import Interface
 
 CALLER = "caller"
-NEAR = "near."
-"""What the arrays of the near memory are members of in C."""
+NEAR = ("near", "middle")
+"""What the arrays of near memories are members of in C, the nearest first."""
 
 MEMBER = {
     "bool": "b8",
@@ -112,27 +112,34 @@ def dtype_of(graph: Graph, buffer: Buffer) -> str:
 class NearRoom:
     """A near memory in C: a union of typed arrays that windows lie in, and tensors that stay."""
 
+    name: str
     use: MemoryUse
     members: tuple[Member, ...]
     size_bytes: int
     align_bytes: int
 
 
-def near_room(graph: Graph, schedule: Schedule, target: Target) -> NearRoom | None:
-    """Return the room in the near memory, None if nothing uses any."""
-    if not schedule.near:
-        return None
-    (use,) = schedule.near
+def near_rooms(graph: Graph, schedule: Schedule, target: Target) -> tuple[NearRoom, ...]:
+    """Return the room in each near memory that something uses."""
+    return tuple(
+        _near_room(graph, schedule, target, use, name)
+        for use, name in zip(schedule.near, NEAR, strict=False)
+    )
+
+
+def _near_room(
+    graph: Graph, schedule: Schedule, target: Target, use: MemoryUse, name: str
+) -> NearRoom:
     ctypes = {storage(dtype_of(graph, b)) for b in schedule.buffers if b.memory == use.memory}
     align = max(m.align_bytes for m in target.memories if m.name == use.memory)
     natural = max(align, *(_SIZE[c] for c in ctypes))
     size_bytes = -(-use.height_bytes // natural) * natural
     members = tuple(
-        Member(ctype, name, size_bytes // _SIZE[ctype])
-        for ctype, name in MEMBER.items()
+        Member(ctype, member, size_bytes // _SIZE[ctype])
+        for ctype, member in MEMBER.items()
         if ctype in ctypes
     )
-    return NearRoom(use, members, size_bytes, natural)
+    return NearRoom(name, use, members, size_bytes, natural)
 
 
 class Places:
@@ -144,7 +151,7 @@ class Places:
         self._face = face
         self._nearest = schedule.memories[0].memory
         self._arena = f"{name_of(self._nearest)}{'->' if options.arena == 'caller' else '.'}"
-        self._near = {use.memory for use in schedule.near}
+        self._near = dict(zip((use.memory for use in schedule.near), NEAR, strict=False))
 
     def element(self, tensor: str) -> str:
         """Return the expression of a tensor's first element."""
@@ -175,7 +182,7 @@ class Places:
         if buffer.memory == CALLER:
             return self._owner(buffer)
         if buffer.memory in self._near:
-            return f"{NEAR}{MEMBER[self._ctype(buffer)]}"
+            return f"{self._near[buffer.memory]}.{MEMBER[self._ctype(buffer)]}"
         arena = self._arena if buffer.memory == self._nearest else f"{name_of(buffer.memory)}."
         return f"{arena}{MEMBER[self._ctype(buffer)]}"
 

@@ -5,36 +5,35 @@ from collections.abc import Iterator, Mapping
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule
 from dlbuild.ir.target import Target
-from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.ir.tile_plan import Level, TilePlan, Tiling
 
 
 def needed_windows(tiles: TilePlan) -> Mapping[str, int]:
     """Return the bytes of all windows of each operand of each kernel."""
     return {
-        f"{b.operand} of {tiling.kernel}": b.copies * b.stride_bytes
+        f"{b.operand} of {tiling.kernel}{suffix}": b.copies * b.stride_bytes
         for tiling in tiles.tilings
-        for b in tiling.buffers
+        for level, suffix in _levels(tiling)
+        for b in level.buffers
     }
+
+
+def _levels(tiling: Tiling) -> Iterator[tuple[Level, str]]:
+    yield tiling, ""
+    if tiling.around:
+        yield tiling.around, " on its way"
 
 
 def near_faults(tiles: TilePlan, schedule: Schedule, target: Target) -> Iterator[str]:
     """Yield what is wrong: where windows lie and when, what stays beside them, how full that is."""
     near = schedule.memories[max(len(target.clusters), 1) :]
     stated = [use.memory for use in near if use.is_near]
-    for name in {found.memory for found in tiles.tilings} | {r.memory for r in tiles.residents}:
+    used = {level.memory for tiling in tiles.tilings for level, _ in _levels(tiling)}
+    for name in used | {resident.memory for resident in tiles.residents}:
         if stated.count(name) != 1:
             yield f"the use of {name} is stated {stated.count(name)} times"
     for tiling in tiles.tilings:
-        steps = [step.number for step in schedule.steps if step.kernel == tiling.kernel]
-        for b in tiling.buffers:
-            window = schedule.buffer.get(f"{b.operand} of {tiling.kernel}")
-            if window is None or (window.memory, window.offset_bytes) != (
-                tiling.memory,
-                b.offset_bytes,
-            ):
-                yield f"the windows of {b.operand} of {tiling.kernel} lie elsewhere"
-            elif [*range(window.first_step, window.last_step)] != steps:
-                yield f"{window.tensor} is there from step {window.first_step} on, not in {steps}"
+        yield from _window_faults(tiling, schedule)
     for resident in tiles.residents:
         buffer = schedule.buffer.get(resident.tensor)
         place = (resident.memory, resident.offset_bytes)
@@ -42,6 +41,19 @@ def near_faults(tiles: TilePlan, schedule: Schedule, target: Target) -> Iterator
             yield f"{resident.tensor} should stay in {place[0]} at {place[1]}"
     for use in near:
         yield from _use_faults(tiles, use, schedule, target)
+
+
+def _window_faults(tiling: Tiling, schedule: Schedule) -> Iterator[str]:
+    steps = [step.number for step in schedule.steps if step.kernel == tiling.kernel]
+    for level, suffix in _levels(tiling):
+        for b in level.buffers:
+            name = f"{b.operand} of {tiling.kernel}{suffix}"
+            window = schedule.buffer.get(name)
+            place = (level.memory, b.offset_bytes)
+            if window is None or (window.memory, window.offset_bytes) != place:
+                yield f"the windows of {name} lie elsewhere"
+            elif [*range(window.first_step, window.last_step)] != steps:
+                yield f"{name} is there from step {window.first_step} on, not in {steps}"
 
 
 def _use_faults(

@@ -39,9 +39,10 @@ def audit_tiles(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what i
     wish = wish_of(target, options)
     staying = resident_names(profile, plan)
     for tiling in plan.tilings:
-        memory = memories[tiling.memory]
-        if memory.size_bytes is not None and tiling.near_bytes > memory.size_bytes:
-            raise AuditError(f"{tiling.kernel} needs {tiling.near_bytes} B of {memory.name}")
+        for level in (tiling, tiling.outer):
+            memory = memories[level.memory] if level else None
+            if level and memory and level.near_bytes > (memory.size_bytes or level.near_bytes):
+                raise AuditError(f"{tiling.kernel} needs {level.near_bytes} B of {memory.name}")
         instance = instance_of(profile.kernel[tiling.kernel], graph, book, wish)
         faults = tiling_faults(tiling, instance.nests[0], instance.operands)
         for fault in (*_unmoved(tiling, instance, graph, staying), *faults):
@@ -67,6 +68,33 @@ def tiling_faults(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> It
     yield from _buffer_faults(tiling)
     yield from _loop_faults(tiling, nest)
     yield from _replay(tiling, nest, operands)
+    if tiling.outer:
+        yield from tiling_faults(tiling.outer, nest, operands)
+        yield from _part_faults(tiling, tiling.outer, nest, operands)
+
+
+def _part_faults(
+    tiling: Tiling, outer: Tiling, nest: Nest, operands: Sequence[Operand]
+) -> Iterator[str]:
+    """What a task touches lies in the windows of its part, and parts have as many tasks each."""
+    if outer.reduction:
+        yield "a result is cut into partial sums by the parts"
+    staged = {buffer.operand for buffer in outer.buffers}
+    for operand in operands:
+        if operand.name not in staged:
+            continue
+        if operand.name not in {buffer.operand for buffer in tiling.buffers}:
+            yield f"{operand.name} comes into the memory between and no further"
+        inner, around = _Hulls(tiling, nest, operand), _Hulls(outer, nest, operand)
+        for part in _boxes(outer, nest):
+            whole = around.over(part)
+            tasks = list(_inside(tiling, nest, part))
+            if len(tasks) * outer.tasks != tiling.tasks:
+                yield f"a part has {len(tasks)} tasks of {tiling.tasks} in {outer.tasks} parts"
+            for box in tasks:
+                hull = inner.over(box)
+                if any(a < c or b > d for (a, b), (c, d) in zip(hull, whole, strict=True)):
+                    yield f"a task touches {operand.name} outside the window of its part"
 
 
 def _buffer_faults(tiling: Tiling) -> Iterator[str]:
@@ -89,7 +117,7 @@ def _loop_faults(tiling: Tiling, nest: Nest) -> Iterator[str]:
     for axis in axes:
         if axes.count(axis) != 1 or axis not in (*nest.domain, *nest.reduce):
             yield f"the axis {axis} is cut {axes.count(axis)} times, or there is none"
-    inner = axes[len(axes) - len(tiling.reduction) :]
+    inner = axes[len(axes) - len(tiling.reduction) :] if tiling.reduction else []
     if set(inner) != set(tiling.reduction):
         yield "a loop over results is inside one over parts of them"
     for axis in axes:
@@ -108,7 +136,11 @@ def _replay(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator
     written = {o.name: np.zeros(_shape(nest, o), np.uint8) for o in outputs}
     traffic = tasks = transfers = 0
     hulls = {o.name: _Hulls(tiling, nest, o) for o in (*outputs, *brought)}
+    in_part = tiling.tasks // tiling.outer.tasks if tiling.outer else tiling.tasks
     for box in _boxes(tiling, nest):
+        if tasks % in_part == 0:
+            held = {}  # a part begins with nothing there
+        is_first = tasks % in_part == 0
         tasks += 1
         is_last = all(box[a][1] == nest.extent[a] for a in tiling.reduction)
         touched = {o.name: hulls[o.name].over(box) for o in (*outputs, *brought)}
@@ -122,7 +154,7 @@ def _replay(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator
             now = held.get(name, (None,) * buffers[name].copies)
             if now[slot[name]] != hull:
                 coming.append(operand)
-                slot[name] = (slot[name] + (tasks > 1)) % buffers[name].copies
+                slot[name] = 0 if is_first else (slot[name] + 1) % buffers[name].copies
                 held[name] = _with(now, slot[name], hull)
         moved = [*coming, *(o for o in leaving if o.name in buffers)]
         traffic += sum(_hull_bytes(touched[o.name], o) for o in moved)
@@ -156,7 +188,7 @@ class _Hulls:
     def __init__(self, tiling: Tiling, nest: Nest, operand: Operand) -> None:
         accesses = [a for a in nest.access.values() if a.operand == operand.name]
         axes = {axis for a in accesses for index in a.index for axis in index.axes()}
-        self._axes = [cut.axis for cut in tiling.loops if cut.axis in axes]
+        self._axes = [cut.axis for cut in tiling.parts if cut.axis in axes]
         self._nest, self._operand = nest, operand
         self._known: dict[tuple[tuple[int, int], ...], Hull] = {}
 
@@ -177,12 +209,21 @@ def _with(held: tuple[Hull | None, ...], slot: int, hull: Hull) -> tuple[Hull | 
 
 
 def _boxes(tiling: Tiling, nest: Nest) -> Iterator[Box]:
-    ranges = [
-        [(at, min(at + cut.size, end)) for at in range(0, end, cut.size)]
-        for cut, end in ((cut, nest.extent[cut.axis]) for cut in tiling.loops)
-    ]
+    """Yield what each task covers of the axes that are cut, part after part."""
+    if tiling.outer is None:
+        yield from _inside(tiling, nest, {})
+        return
+    for part in _inside(tiling.outer, nest, {}):
+        yield from _inside(tiling, nest, part)
+
+
+def _inside(tiling: Tiling, nest: Nest, part: Box) -> Iterator[Box]:
+    ranges = []
+    for cut in tiling.loops:
+        first, end = part.get(cut.axis, (0, nest.extent[cut.axis]))
+        ranges.append([(at, min(at + cut.size, end)) for at in range(first, end, cut.size)])
     for chosen in product(*ranges):
-        yield {cut.axis: part for cut, part in zip(tiling.loops, chosen, strict=True)}
+        yield {**part, **{cut.axis: r for cut, r in zip(tiling.loops, chosen, strict=True)}}
 
 
 def _shape(nest: Nest, operand: Operand) -> tuple[int, ...]:

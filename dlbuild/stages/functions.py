@@ -44,7 +44,7 @@ class Functions:
     calls: Mapping[int, Call]
 
 
-OWN_NAMES = r"(_(?:tiles|task|task_t|finish|bring_\w+|send_\w+|result|window))?"
+OWN_NAMES = r"(_(?:part_)?(?:tiles|task|task_t|finish|bring_\w+|send_\w+|result|window))?"
 """What the functions of a kernel are called behind its name: of one that runs through a near
 memory, and of one that is hand-written.
 """

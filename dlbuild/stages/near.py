@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
@@ -17,6 +17,8 @@ from dlbuild.stages.problem import Bytes, Live, Problem, Step
 from dlbuild.stages.residency import Candidate, Cutting, Residency, candidates
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.spaces import space_of
+from dlbuild.stages.staging import staged, tensors_beyond
+from dlbuild.stages.tile_search import Near
 from dlbuild.stages.tiling import near_of, planned
 
 TRIES = 8
@@ -27,7 +29,7 @@ def near_plan(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it 
     graph: Graph,
     profile: Profile,
     plan: TilePlan,
-    memory: Memory,
+    memories: Sequence[Memory],
     target: Target,
     options: Options,
     book: RuleBook,
@@ -37,7 +39,11 @@ def near_plan(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it 
     Tensors stay there between kernels where that moves less, or is faster. A kernel that cannot be
     cut, or not so small that it fits, reads and writes the far memory, unless all of its tensors
     stay.
+
+    memories: that hold tiles, the nearest first; through the second, if there is one, come those
+    of which less is moved from afar by that.
     """
+    memory = memories[0]
     cuttings = _cuttings(graph, profile, plan, memory, target, options, book)
     stubs = tuple(Tiling(name, memory.name, (), (), 0, 0, 0) for name in cuttings)
     order = arrange(graph, profile, replace(plan, tilings=stubs), target, options)
@@ -47,18 +53,19 @@ def near_plan(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it 
     residency = Residency(graph, kernels, cuttings, near, found)
     names = [kernel.name for kernel in kernels]
     size_bytes = near.size_bytes
+    between = _Between.of(graph, memories[1:], target, options)
     for _ in range(TRIES):
         chosen = residency.chosen(size_bytes)
         if not chosen:
             break
-        tilings = _tilings(residency, chosen, names, cuttings, size_bytes)
+        tilings = _tilings(residency, chosen, names, cuttings, size_bytes, between)
         placed = _placed(chosen, tilings, names, near.align_bytes)
         if placed.height_bytes <= near.size_bytes:
             tiles = {tile.kernel: tile for tile in plan.tiles}
             ordered = replace(plan, tiles=tuple(tiles[name] for name in names))
             return _with_places(ordered, chosen, tilings, placed, profile, memory)
         size_bytes -= placed.height_bytes - near.size_bytes
-    tilings = _tilings(residency, (), names, cuttings, near.size_bytes)
+    tilings = _tilings(residency, (), names, cuttings, near.size_bytes, between)
     placed = _placed((), tilings, names, near.align_bytes)
     return _with_places(plan, (), tilings, placed, profile, memory)
 
@@ -89,12 +96,31 @@ def _cuttings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel may be 
     return found
 
 
-def _tilings(
+@dataclass(frozen=True)
+class _Between:
+    """The memory between the nearest one and those in which tensors lie. beyond: these tensors."""
+
+    memory: Memory
+    near: Near
+    beyond: frozenset[str]
+
+    @classmethod
+    def of(
+        cls, graph: Graph, memories: Sequence[Memory], target: Target, options: Options
+    ) -> _Between | None:
+        for memory in memories:
+            near = replace(near_of(memory, target, options, None), objective="traffic")
+            return cls(memory, near, tensors_beyond(graph, memory, target))
+        return None
+
+
+def _tilings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel runs
     residency: Residency,
     chosen: Sequence[Candidate],
     kernels: Sequence[str],
     cuttings: Mapping[str, Cutting],
     size_bytes: int,
+    between: _Between | None,
 ) -> list[Tiling]:
     """Return the tilings beside what stays; windows are counted from 0."""
     found = []
@@ -107,7 +133,11 @@ def _tilings(
         staying = frozenset(tensor for c in here for tensor in c.members)
         space, choice = cutting.space(staying), cutting.best(staying, left)
         assert choice is not None, "what was weighed fits"
-        if space.moved:
+        two = between and staged(cutting, staying, left, between.near, between.beyond)
+        if between and two and two.around:
+            around = replace(two.around, memory=between.memory.name)
+            found.append(replace(two, around=around))
+        elif space.moved:
             near = replace(cutting.near, size_bytes=left)
             found.append(planned(name, space, choice.loops, near, choice.doubled))
     return found

@@ -30,7 +30,7 @@ from dlbuild.stages.arena import (
     Places,
     arena,
     arenas,
-    near_room,
+    near_rooms,
 )
 from dlbuild.stages.body import StripCall, body
 from dlbuild.stages.cluster_memory import cores_of
@@ -265,14 +265,19 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Aren
     is_static = options.arena == "static" and any(room.members for room in rooms)
     pumped = helpers_of(model.environment, [found.text for found in strips.strips])
     helpers = united([*(text.helpers for text in texts), pumped])
-    near = near_room(model.graph, schedule, model.target)
+    near = near_rooms(model.graph, schedule, model.target)
     is_image = options.weights == "image"
     standard = {"stdint.h", "stddef.h"} if is_image else {"stdint.h"}
     context: Context = {
-        "near": near,
+        "near": [
+            {
+                "room": room,
+                "section": _section_attribute(_section(model, room.use.memory)),
+                "lines": near_lines(schedule, room),
+            }
+            for room in near
+        ],
         "job": job(model, schedule),
-        "near_section": _section_attribute(_section(model, near.use.memory)) if near else "",
-        "near_lines": near_lines(schedule, near) if near else [],
         "includes": sorted(
             standard.union(*(text.includes for text in texts), state_includes(model))
         ),

@@ -206,7 +206,8 @@ def _near(
     tiles: TilePlan, buffers: Sequence[Buffer], steps: Sequence[Line], target: Target
 ) -> list[MemoryUse]:
     """Return how each near memory is filled: by windows, and by what stays in it."""
-    used = {t.memory for t in tiles.tilings} | {r.memory for r in tiles.residents}
+    used = {level.memory for tiling in tiles.tilings for level in tiling.levels}
+    used |= {resident.memory for resident in tiles.residents}
     uses = []
     for memory in target.memories:
         here = [b for b in buffers if b.memory == memory.name]

@@ -7,6 +7,9 @@ from math import prod
 
 from dlbuild.stages.tile_space import Moved, Ranges, TileSpace, Window, pieces, window
 
+Loops = Sequence[tuple[str, int]]
+"""(axis, size of its parts) from the outermost to the innermost."""
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -19,24 +22,39 @@ class Move:
     is_output: bool = False
 
 
-def boxes(loops: Sequence[tuple[str, int]], extent: Mapping[str, int]) -> Iterator[Ranges]:
-    """Yield the part of the domain that each task covers, in order of execution."""
+def boxes(loops: Loops, extent: Mapping[str, int], outer: Loops = ()) -> Iterator[Ranges]:
+    """Yield the part of the domain that each task covers, in order of execution.
+
+    outer: loops around, into whose parts `loops` cut.
+    """
     whole = {axis: (0, count) for axis, count in extent.items()}
-    parts = [pieces(extent[axis], size) for axis, size in loops]
+    for around in _combined(outer, whole):
+        yield from _combined(loops, around)
+
+
+def _combined(loops: Loops, box: Ranges) -> Iterator[Ranges]:
+    parts = [
+        [(box[axis][0] + a, box[axis][0] + b) for a, b in pieces(box[axis][1] - box[axis][0], size)]
+        for axis, size in loops
+    ]
     for ranges in product(*parts):
-        yield whole | {axis: r for (axis, _), r in zip(loops, ranges, strict=True)}
+        yield {**box, **{axis: r for (axis, _), r in zip(loops, ranges, strict=True)}}
 
 
-def moves(space: TileSpace, loops: Sequence[tuple[str, int]]) -> Iterator[Move]:
+def moves(space: TileSpace, loops: Loops, outer: Loops = ()) -> Iterator[Move]:
     """Yield what is moved: a window is brought when it differs from the one before.
 
-    A result leaves when no later task adds to it.
+    A result leaves when no later task adds to it. With loops around, each of their parts begins
+    with nothing there.
     """
-    before: dict[str, Window] = {}
     reduction = space.axes[len(space.axes) - space.reduce :]
-    names = [axis for axis, _ in loops]
+    names = [axis for axis, _ in (*outer, *loops)]
     known = [(moved, deciding(moved, names), _Windows(moved)) for moved in space.moved]
-    for number, box in enumerate(boxes(loops, space.nest.extent)):
+    count = prod(_trips(loops, space.nest.extent, dict(outer)))
+    before: dict[str, Window] = {}
+    for number, box in enumerate(boxes(loops, space.nest.extent, outer)):
+        if number % count == 0:
+            before = {}
         is_last = all(box[a][1] == space.nest.extent[a] for a in reduction)
         for moved, axes, windows in known:
             found = windows.over(box, axes)
@@ -46,6 +64,11 @@ def moves(space: TileSpace, loops: Sequence[tuple[str, int]]) -> Iterator[Move]:
             if is_due:
                 size = prod(last - first for first, last in found) * moved.element_bytes
                 yield Move(number, name, found, size, moved.is_output)
+
+
+def _trips(loops: Loops, extent: Mapping[str, int], outer: Mapping[str, int]) -> Iterator[int]:
+    for axis, size in loops:
+        yield -(-outer.get(axis, extent[axis]) // size)
 
 
 def deciding(moved: Moved, cut: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dlbuild.stages.predicted import predicted
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.split import core_plan
 from dlbuild.stages.strips import budget_of, strip_plan
-from dlbuild.stages.tiling import tile_memory
+from dlbuild.stages.tiling import tile_memories
 
 
 def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
@@ -46,9 +46,9 @@ def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     if target.resources[1] > 1:
         known = costs or predicted(profile)
         return core_plan(graph, profile, known, target, options, book)
-    memory = tile_memory(graph, target)
+    memories = tile_memories(graph, target)
     # What lies in a near memory takes no room in the arena.
-    near = partial(_with_near, graph, profile, memory, target, options, book)
+    near = partial(_with_near, graph, profile, memories, target, options, book)
     if options.input not in ("streamed", "external"):
         made = near(whole)
         (use, *_) = arrange(graph, profile, made, target, options).memories
@@ -72,16 +72,16 @@ def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
 def _with_near(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it has made so far
     graph: Graph,
     profile: Profile,
-    memory: Memory | None,
+    memories: tuple[Memory, ...],
     target: Target,
     options: Options,
     book: RuleBook,
     plan: TilePlan,
 ) -> TilePlan:
     """Return a plan with what lies in the near memory, if there is one."""
-    if memory is None:
+    if not memories:
         return plan
-    return near_plan(graph, profile, plan, memory, target, options, book)
+    return near_plan(graph, profile, plan, memories, target, options, book)
 
 
 def check_streamed(graph: Graph, target: Target, options: Options) -> None:

@@ -14,6 +14,9 @@ from dlbuild.stages.tile_nest import is_moving
 from dlbuild.stages.tile_space import Moved, TileSpace, window
 from dlbuild.stages.tile_space import Ranges as Box
 
+PART = "part"
+"""What C calls the part of a kernel that a task is of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -58,7 +61,9 @@ class _Maker:
     def __init__(self, space: TileSpace, tiling: Tiling) -> None:
         self._space = space
         self._tiling = tiling
-        self._sizes = {cut.axis: cut.size for cut in tiling.loops}
+        self._sizes = {cut.axis: cut.size for cut in tiling.parts}
+        outer = tiling.outer.loops if tiling.outer else ()
+        self._outer = {cut.axis: cut.size for cut in outer}
         self._extent = space.nest.extent
         self._members: list[Field] = []
         self._named: dict[str, str] = {}
@@ -79,33 +84,36 @@ class _Maker:
         found: list[list[Field]] = []
         for cut in reversed(self._tiling.loops):
             axis, size, extent = cut.axis, cut.size, self._extent[cut.axis]
-            trips = -(-extent // size)
-            is_outermost = cut == self._tiling.loops[0]
-            text = "number" if inner == 1 else f"number / {inner}"
-            if not is_outermost:
-                text = f"({text}) % {trips}" if inner > 1 else f"{text} % {trips}"
-            first = f"task.{axis}_first"
-            text = (
-                text if size == 1 else f"({text}) * {size}" if " " in text else f"{text} * {size}"
-            )
-            fields = [Field(f"{axis}_first", text)]
-            self._bounds[first] = (0, (trips - 1) * size)
-            self._given[f"{axis}_first"] = f"{axis}_first"
-            if extent % size:
-                count = f"{axis}_count"
-                fields.append(Field(count, f"min_i32({size}, {extent} - {first})"))
-                self._bounds[f"task.{count}"] = (extent % size, size)
-                self._given[count] = count
-            found.append(fields)
+            trips = -(-self._outer.get(axis, extent) // size)
+            text = _place(inner, trips, size, is_outermost=cut == self._tiling.loops[0])
+            if axis in self._outer:
+                text = f"{PART}->{axis}_first + ({text})"
+            found.append(self._axis_fields(axis, size, text))
             inner *= trips
+        inside = {cut.axis for cut in self._tiling.loops}
+        for axis, size in self._outer.items():
+            if axis not in inside:
+                found.append(self._axis_fields(axis, size, f"{PART}->{axis}_first"))
         for fields in reversed(found):
             self._members += fields
         self._named = {f"task.{f.name}": f.name for f in self._members}
 
+    def _axis_fields(self, axis: str, size: int, text: str) -> list[Field]:
+        extent, first = self._extent[axis], f"task.{axis}_first"
+        fields = [Field(f"{axis}_first", text)]
+        self._bounds[first] = (0, (-(-extent // size) - 1) * size)
+        self._given[f"{axis}_first"] = f"{axis}_first"
+        if extent % size:
+            count = f"{axis}_count"
+            fields.append(Field(count, f"min_i32({size}, {extent} - {first})"))
+            self._bounds[f"task.{count}"] = (extent % size, size)
+            self._given[count] = count
+        return fields
+
     def _boxes(self, axes: Iterable[str]) -> Iterator[Box]:
         """Yield the parts of the domain that differ along some axes; the others are whole."""
         chosen = set(axes)
-        loops = [(cut.axis, cut.size) for cut in self._tiling.loops if cut.axis in chosen]
+        loops = [(cut.axis, cut.size) for cut in self._tiling.parts if cut.axis in chosen]
         return boxes(loops, self._extent)
 
     def _spans(self, moved: Moved) -> tuple[Span, ...]:
@@ -231,6 +239,16 @@ class _Maker:
         axes = deciding(moved, list(self._sizes))
         windows = {moved.window(box) for box in self._boxes(axes)}
         return len({tuple(first for first, _ in w) for w in windows}) == len(windows)
+
+
+def _place(inner: int, trips: int, size: int, *, is_outermost: bool) -> str:
+    """Return the C of where a loop's part begins in the task `number`. inner: tasks inside it."""
+    text = "number" if inner == 1 else f"number / {inner}"
+    if not is_outermost:
+        text = f"({text}) % {trips}" if inner > 1 else f"{text} % {trips}"
+    if size == 1:
+        return text
+    return f"({text}) * {size}" if " " in text else f"{text} * {size}"
 
 
 def _joined(function: str, texts: Sequence[str]) -> str:

@@ -30,6 +30,8 @@ def near_kernel(
     instance: Instance, space: TileSpace, tiling: Tiling, orders: Mapping[str, tuple[int, ...]]
 ) -> NearKernel:
     """Return the kernel of one task of a tiling."""
+    # A task sees the windows in the nearest memory alone, wherever they come from.
+    tiling = replace(tiling, loops=tiling.parts, around=None)
     buffers = {buffer.operand: buffer for buffer in tiling.buffers}
     nests = [_in_tile(nest, space, tiling, buffers) for nest in _parts(space.nest, tiling)]
     operands = tuple(_operand(o, space, buffers) for o in instance.operands)

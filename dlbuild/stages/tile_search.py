@@ -66,7 +66,11 @@ class Table:
     """What every cut of a kernel costs, from which the cheapest is read for any size."""
 
     def __init__(
-        self, space: TileSpace, near: Near, parts: Mapping[str, Sequence[Part]] | None = None
+        self,
+        space: TileSpace,
+        near: Near,
+        parts: Mapping[str, Sequence[Part]] | None = None,
+        outer: Mapping[str, int] | None = None,
     ) -> None:
         """Weigh every size and every loop order.
 
@@ -74,8 +78,10 @@ class Table:
             space: the ways to cut the kernel.
             near: what the near memory offers; its size does not matter.
             parts: `all_parts` of a space with the same operands and more, if that is known.
+            outer: sizes of axes that loops around cut already, multiples of those in the space;
+                with each of their parts all is moved anew.
         """
-        mesh = _Mesh(space, near, parts or all_parts(space))
+        mesh = _Mesh(space, near, parts or all_parts(space), outer or {})
         few = range(near.buffers, 0, -1) if near.objective == "time" else [near.buffers]
         self._rankings = [_Ranking(mesh, replace(near, buffers=n)) for n in few]
 
@@ -143,7 +149,13 @@ def _orders(space: TileSpace) -> Iterator[tuple[int, ...]]:
 class _Mesh:
     """All combinations of sizes; an array has an axis for each axis of the space."""
 
-    def __init__(self, space: TileSpace, near: Near, parts: Mapping[str, Sequence[Part]]) -> None:
+    def __init__(
+        self,
+        space: TileSpace,
+        near: Near,
+        parts: Mapping[str, Sequence[Part]],
+        outer: Mapping[str, int],
+    ) -> None:
         self.space = space
         self._near = near
         self._parts = parts
@@ -153,6 +165,12 @@ class _Mesh:
             self._along(np.array([-(-extent // s) for s in sizes]), number)
             for number, (sizes, extent) in enumerate(zip(space.sizes, space.extents, strict=True))
         ]
+        named = zip(space.axes, space.extents, strict=True)
+        self._whole = [outer.get(axis, extent) for axis, extent in named]
+        counts = zip(space.extents, self._whole, strict=True)
+        self._around = [extent // whole for extent, whole in counts]
+        pairs = zip(self.trips, self._around, strict=True)
+        self._inside = [trips // around for trips, around in pairs]
 
     def near_bytes(self, buffers: int) -> Counts:
         """Return the bytes of all buffers, `buffers` of each operand that changes."""
@@ -211,7 +229,7 @@ class _Mesh:
         loops = tuple(
             (space.axes[number], space.sizes[number][at[number]])
             for number in order
-            if space.sizes[number][at[number]] < space.extents[number]
+            if space.sizes[number][at[number]] < self._whole[number]
         )
         tasks = int(np.prod([self.trips[n].ravel()[at[n]] for n in order]))
         doubled, near_bytes = self._doubled(order, at, near)
@@ -253,24 +271,24 @@ class _Mesh:
     def _is_changing(self, moved: Moved) -> Truths:
         found = np.zeros([1] * len(self.shape), bool)
         for cut in self._cuts[moved.operand.name]:
-            found = found | (self.trips[cut] > 1)
+            found = found | (self._inside[cut] > 1)
         return found
 
     def _loads(self, moved: Moved, order: Sequence[int]) -> tuple[Counts, Counts]:
         """Return how often all windows of an operand are brought, and how many that are."""
+        cuts = self._cuts[moved.operand.name]
         innermost = np.full([1] * len(self.shape), -1)
         for place, number in enumerate(order):
-            if number in self._cuts[moved.operand.name]:
-                innermost = np.where(self.trips[number] > 1, place, innermost)
+            if number in cuts:
+                innermost = np.where(self._inside[number] > 1, place, innermost)
         again = np.ones([1] * len(self.shape), np.int64)
         times = np.ones([1] * len(self.shape), np.int64)
         for place, number in enumerate(order):
-            outside = np.where(place < innermost, self.trips[number], 1)
-            if number in self._cuts[moved.operand.name]:
+            if number in cuts:
                 times = times * self.trips[number]
-            else:
-                again = again * outside
-                times = times * outside
+                continue
+            outside = np.where(place < innermost, self._inside[number], 1) * self._around[number]
+            again, times = again * outside, times * outside
         return again, times
 
     def _sums(self) -> Counts:

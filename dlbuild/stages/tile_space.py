@@ -100,6 +100,11 @@ class TileSpace:
         names = set(tensors)
         return replace(self, moved=tuple(m for m in self.moved if m.operand.tensor not in names))
 
+    def keeping(self, operands: Iterable[str]) -> TileSpace:
+        """Return the same ways where only some operands are moved."""
+        names = set(operands)
+        return replace(self, moved=tuple(m for m in self.moved if m.operand.name in names))
+
     @property
     def extents(self) -> tuple[int, ...]:
         """The whole extent of each axis."""

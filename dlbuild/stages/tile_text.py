@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.environment import Environment
 from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
 from dlbuild.emit.kernel import KernelText, Parameter, render_kernel
+from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.target import Registers
-from dlbuild.ir.tile_plan import NearBuffer, Tiling
+from dlbuild.ir.tile_plan import Tiling
 from dlbuild.rulebook.instance import Instance
-from dlbuild.stages.arena import MEMBER
-from dlbuild.stages.tile_fields import Fields, Span, fields_of
-from dlbuild.stages.tile_nest import NearKernel, near_kernel, near_pitch, order_of
+from dlbuild.stages.arena import MEMBER, NEAR
+from dlbuild.stages.tile_copy import Copy, Source, copied, unsigned
+from dlbuild.stages.tile_fields import PART, Fields, fields_of
+from dlbuild.stages.tile_nest import near_kernel, near_pitch
 from dlbuild.stages.tile_space import Moved, TileSpace
 
 _MARGIN = "    "
-
-
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """How a window of an operand is copied, in C.
-
-    loops: (variable, count) of the copies of two dimensions that it takes. call: one of them.
-    count: how many that are.
-    """
-
-    loops: tuple[tuple[str, str], ...]
-    call: str
-    count: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +30,40 @@ class _Room:
     operand: str
     ctype: str
     places: tuple[str, ...]
-    copy: _Copy
+    copy: Copy
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Operands whose windows change together, so that one channel serves them.
 
-    name: of the first. changes: the condition that the next windows are others.
+    name: of the first. tests: one of these holds in C if the next windows are others.
     """
 
     name: str
     rooms: tuple[_Room, ...]
     is_output: bool
-    changes: str
+    tests: tuple[str, ...]
+
+    def when_changed(self, margin: str) -> str:
+        """Return the head of a statement for windows that change, broken as clang-format does."""
+        if len(self.tests) == 1:
+            return f"{margin}if ({self.tests[0]}) {{"
+        line, lines = f"{margin}if (", []
+        for number, test in enumerate(self.tests, start=1):
+            word = f"({test}) ||" if number < len(self.tests) else f"({test})) {{"
+            space = "" if line.endswith("(") else " "
+            if number > 1 and len(line) + len(space) + len(word) > COLUMNS:
+                lines.append(line)
+                line, space = f"{margin}    ", ""
+            line += space + word
+        return "\n".join([*lines, line])
 
     @property
     def count(self) -> str:
         """The number of copies in C."""
         fixed = sum(not room.copy.count for room in self.rooms)
-        moving = [_unsigned(room.copy.count) for room in self.rooms if room.copy.count]
+        moving = [unsigned(room.copy.count) for room in self.rooms if room.copy.count]
         return " + ".join([*moving, *([f"{fixed}U"] if fixed else [])])
 
     @property
@@ -122,33 +124,85 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
         for made, kernel in ((near.compute, name), (near.finish, f"{name}_finish"))
         if made is not None
     ]
-    driver = _Driver(instance, name, space, tiling, near, kernels).text(environment)
-    return (*kernels, driver)
+    if tiling.outer is None:
+        return (*kernels, _Driver(instance, name, space, tiling, kernels).text(environment))
+    staged = space.keeping(buffer.operand for buffer in tiling.outer.buffers)
+    inner = _Driver(instance, f"{name}_part", space, tiling, kernels, f"{name}_task_t")
+    driver = inner.text(environment)
+    first = inner.channels
+    outer = _Driver(instance, name, staged, tiling.outer, [driver], room=NEAR[1], channel=first)
+    return (*kernels, *outer.declared(environment), driver, outer.text(environment))
 
 
 class _Driver:
+    """The function that runs the tasks of one level.
+
+    part: the C type of the part that they are of; if that is given, a level further out brings the
+    windows from which they bring theirs.
+    """
+
     def __init__(  # noqa: PLR0913, PLR0917 - what the text is made of
         self,
         instance: Instance,
         name: str,
         space: TileSpace,
         tiling: Tiling,
-        near: NearKernel,
         kernels: Sequence[KernelText],
+        part: str = "",
+        room: str = NEAR[0],
+        channel: int = 0,
     ) -> None:
         self._instance, self._name, self._space = instance, name, space
-        self._tiling, self._near, self._kernels = tiling, near, kernels
+        self._tiling, self._kernels = tiling, kernels
         self._fields: Fields = fields_of(space, tiling)
         self._buffers = {b.operand: b for b in tiling.buffers}
+        self._sources = dict(sources_of(space, tiling))
+        self._part = part if tiling.outer and tiling.outer.loops else ""
+        self._room_name, self._channel, self._is_outer = room, channel, room != NEAR[0]
+
+    @property
+    def channels(self) -> int:
+        """How many channels it takes."""
+        return len(self._groups())
+
+    @property
+    def _tasks(self) -> int:
+        outer = self._tiling.outer
+        return self._tiling.tasks // (outer.tasks if outer else 1)
+
+    def declared(self, environment: Environment) -> tuple[KernelText, ...]:
+        """Return what a function before this one has to know: the struct of a task."""
+        if not self._fields.members:
+            return ()
+        text = self._struct(environment)
+        helpers = helpers_of(environment, [text])
+        comment, rest = text.split("\n", 1)
+        return (KernelText(rest, comment, (), helpers, includes_of([text])),)
+
+    def _struct(self, environment: Environment) -> str:
+        return (
+            environment.get_template("kernels/tile_task.c.j2")
+            .render(
+                name=self._name,
+                fields=self._fields.members,
+                part=self._part,
+                of="part" if self._is_outer else "task",
+            )
+            .rstrip("\n")
+        )
 
     def text(self, environment: Environment) -> KernelText:
         parameters = self._parameters()
         groups = self._groups()
         head = [self._declared(p) for p in parameters]
+        head += [f"const {self._part} *{PART}"] if self._part else []
         text = environment.get_template("kernels/tiles.c.j2").render(
             name=self._name,
-            tasks=self._tiling.tasks,
+            tasks=self._tasks,
             fields=self._fields.members,
+            struct="" if self._is_outer else self._struct(environment),
+            part=self._part,
+            channel=self._channel,
             groups=[(group, self._copier(group)) for group in groups],
             signature=filled(f"static void {self._name}_tiles(", head, ")"),
             inputs=[group for group in groups if not group.is_output],
@@ -159,7 +213,8 @@ class _Driver:
         )
         helpers = helpers_of(environment, [text])
         texts = [text, *(helper_text(environment, helper) for helper in helpers)]
-        return KernelText(text, self._comment(), parameters, helpers, includes_of(texts))
+        given = (PART,) if self._part else ()
+        return KernelText(text, self._comment(), parameters, helpers, includes_of(texts), given)
 
     def _groups(self) -> list[Group]:
         """Put operands together whose windows change in the same tasks."""
@@ -170,16 +225,17 @@ class _Driver:
             alike.setdefault((moved.is_output, copies, fields), []).append(moved)
         found = []
         for number, ((is_output, _, fields), members) in enumerate(alike.items()):
-            tests = [f"(next.{field} != task.{field})" for field in fields]
-            changes = " || ".join(tests) if len(tests) > 1 else "".join(tests).strip("()")
-            rooms = tuple(self._room(number, moved) for moved in members)
-            found.append(Group(rooms[0].operand, rooms, is_output, changes))
+            tests = tuple(f"next.{field} != task.{field}" for field in fields)
+            channel = self._channel + number
+            rooms = tuple(self._room(channel, moved) for moved in members)
+            found.append(Group(rooms[0].operand, rooms, is_output, tests))
         return found
 
     def _copier(self, group: Group) -> str:
         """Return the head of the function that copies a group's windows."""
         verb = "send" if group.is_output else "bring"
         parameters = [f"const {self._name}_task_t *task"] if self._fields.members else []
+        parameters += [f"const {self._part} *{PART}"] if self._part else []
         for room in group.rooms:
             name, ctype = room.operand, room.ctype
             const = ("", "const ") if group.is_output else ("const ", "")
@@ -191,6 +247,7 @@ class _Driver:
         """Return the statement that copies a group's windows; prefix: what is before the call."""
         verb = "send" if group.is_output else "bring"
         arguments = [f"&{task}"] if self._fields.members else []
+        arguments += [PART] if self._part else []
         arguments += group.places(at)
         return filled(f"{prefix}{self._name}_{verb}_{group.name}(", arguments, ");")
 
@@ -219,23 +276,26 @@ class _Driver:
 
     def _comment(self) -> str:
         tiling = self._tiling
-        tasks = "1 task" if tiling.tasks == 1 else f"{tiling.tasks:,} tasks"
+        word = "part" if self._is_outer else "task"
+        tasks = f"{tiling.tasks:,} {word}{'s' if tiling.tasks != 1 else ''}"
         cuts = ", ".join(f"{cut.axis} by {cut.size}" for cut in tiling.loops) or "uncut"
+        way = "the memory between" if self._is_outer else "the near memory"
         return (
-            f"/* {self._name} through the near memory: {tasks} ({cuts}),\n"
+            f"/* {self._name} through {way}: {tasks} ({cuts}),\n"
             f" * {tiling.traffic_bytes:,} B in {tiling.transfers:,} windows, "
-            f"{tiling.near_bytes:,} B of near memory.\n */"
+            f"{sum(b.copies * b.stride_bytes for b in tiling.buffers):,} B of {way}.\n */"
         )
 
-    def _room(self, number: int, moved: Moved) -> _Room:
+    def _room(self, channel: int, moved: Moved) -> _Room:
         operand = moved.operand
         buffer = self._buffers[operand.name]
         ctype = storage(operand.dtype)
         places = tuple(
-            _place(ctype, buffer.offset_bytes + at * buffer.stride_bytes, moved.element_bytes)
+            self._place(ctype, buffer.offset_bytes + at * buffer.stride_bytes, moved.element_bytes)
             for at in range(buffer.copies)
         )
-        copy = _copied(number, moved, buffer, self._fields.spans[operand.name])
+        spans = self._fields.spans[operand.name]
+        copy = copied(channel, moved, buffer, spans, self._sources[operand.name])
         return _Room(operand.name, ctype, places, copy)
 
     def _call(self, kernel: KernelText, groups: Sequence[Group]) -> str:
@@ -253,16 +313,22 @@ class _Driver:
             elif name in self._buffers:
                 buffer = self._buffers[name]
                 ctype = storage(buffer.dtype)
-                arguments.append(_place(ctype, buffer.offset_bytes, _bytes(ctype)))
+                arguments.append(self._place(ctype, buffer.offset_bytes, _bytes(ctype)))
             else:
                 arguments.append(name)
         for given in kernel.given:
+            if given == PART:
+                arguments.append("&task")
+                continue
             value = self._fields.given[given]
             arguments.append(f"task.{value}" if isinstance(value, str) else str(value))
         function = kernel.text.split("static void ", 1)[1].split("(", 1)[0]
-        depth = 1 if self._tiling.tasks == 1 else 2
+        depth = 2 if self._fields.members else 1
         margin = _MARGIN * (depth + (kernel is not self._kernels[0]))
         return filled(f"{margin}{function}(", arguments, ");")
+
+    def _place(self, ctype: str, offset_bytes: int, element_bytes: int) -> str:
+        return f"&{self._room_name}.{MEMBER[ctype]}[{offset_bytes // element_bytes}]"
 
     def _last(self) -> str:
         """Return the condition that a result is complete, or nothing: it always is."""
@@ -275,85 +341,19 @@ class _Driver:
         return tests[0] if len(tests) == 1 else " && ".join(f"({test})" for test in tests)
 
 
-def _place(ctype: str, offset_bytes: int, element_bytes: int) -> str:
-    return f"&near.{MEMBER[ctype]}[{offset_bytes // element_bytes}]"
-
-
 def _bytes(ctype: str) -> int:
     return max(int(MEMBER[ctype][1:]) // 8, 1)
 
 
-def _copied(number: int, moved: Moved, buffer: NearBuffer, spans: Sequence[Span]) -> _Copy:
-    """Return the copies of a window: runs of bytes, rows of runs, loops over the rest."""
-    far, near = moved.pitch, near_pitch(moved, buffer)
-    axes = [axis for axis in order_of(moved) if buffer.shape[axis] > 1]
-    run, size = [str(moved.element_bytes)], 1
-    while axes and len(run) == 1 and far[axes[-1]] == near[axes[-1]] == size:
-        count = spans[axes.pop()].count
-        if isinstance(count, int):
-            size *= count
-            run = [str(size * moved.element_bytes)]
+def sources_of(space: TileSpace, tiling: Tiling) -> Iterator[tuple[str, Source]]:
+    """Yield each operand that is moved, and how it lies where its windows come from or go to."""
+    outer = tiling.outer
+    between = {b.operand: b for b in outer.buffers} if outer else {}
+    fields = fields_of(space.keeping(between), outer) if outer else None
+    for moved in space.moved:
+        name = moved.operand.name
+        if fields and name in between:
+            origins = [span.first for span in fields.spans[name]]
+            yield name, Source(near_pitch(moved, between[name]), origins)
         else:
-            run.append(f"task->{count}")
-    rows = axes.pop() if axes else None
-    loops = tuple((f"at{level}", _count(spans[axis])) for level, axis in enumerate(axes))
-    variable = {axis: loop[0] for axis, loop in zip(axes, loops, strict=True)}
-    near_at = _sum([_product(variable[a], near[a]) for a in axes])
-    far_at = _sum(
-        [_product(_from(span.first, variable.get(a)), far[a]) for a, span in enumerate(spans)]
-    )
-    ends = (_at(moved.operand.name, far_at), _at(f"near_{moved.operand.name}", near_at))
-    pitches = [0, 0] if rows is None else [far[rows], near[rows]]
-    source, target = (ends[1], ends[0]) if moved.is_output else ends
-    order = (0, 1) if moved.is_output else (1, 0)
-    arguments = [
-        f"{number}U",
-        target,
-        source,
-        _unsigned(run),
-        "1U" if rows is None else _unsigned([_count(spans[rows])]),
-        *(f"{pitches[which] * moved.element_bytes}U" for which in order),
-    ]
-    inside = _MARGIN * (1 + len(loops))
-    return _Copy(
-        loops,
-        filled(f"{inside}dlb_copy_start(", arguments, ");"),
-        tuple(count for _, count in loops),
-    )
-
-
-def _at(pointer: str, index: str) -> str:
-    return pointer if index == "0" else f"&{pointer}[{index}]"
-
-
-def _count(span: Span) -> str:
-    return str(span.count) if isinstance(span.count, int) else f"task->{span.count}"
-
-
-def _from(first: str | int, variable: str | None) -> str:
-    start = f"task->{first}" if isinstance(first, str) else str(first)
-    if variable is None:
-        return start
-    return variable if start == "0" else f"({start} + {variable})"
-
-
-def _product(value: str, factor: int) -> str:
-    if value == "0":
-        return "0"
-    return value if factor == 1 else f"({value} * {factor})"
-
-
-def _sum(parts: Sequence[str]) -> str:
-    found = [part for part in parts if part != "0"]
-    text = " + ".join(found) or "0"
-    return text[1:-1] if len(found) == 1 and text.startswith("(") else text
-
-
-def _unsigned(factors: Sequence[str]) -> str:
-    """Return a product as an unsigned number in C."""
-    known = prod(int(f) for f in factors if f.isdigit())
-    others = [f for f in factors if not f.isdigit()]
-    if not others:
-        return f"{known}U"
-    words = [*others, *([str(known)] if known != 1 else [])]
-    return f"(uint32_t){words[0]}" if len(words) == 1 else f"(uint32_t)({' * '.join(words)})"
+            yield name, Source(moved.pitch, [0] * len(moved.view))

@@ -1,6 +1,7 @@
 """Kernels that run through a near memory: how each is cut, and what windows it needs there."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from math import prod
 
 from dlbuild.base.errors import UserError
@@ -8,32 +9,43 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel
 from dlbuild.ir.target import Memory, Options, Target
-from dlbuild.ir.tile_plan import Cut, NearBuffer, Tiling
+from dlbuild.ir.tile_plan import Cut, Level, NearBuffer, Tiling
 from dlbuild.rulebook.tiles import STORED
 from dlbuild.stages.tasks import boxes, deciding, moves
 from dlbuild.stages.tile_search import Near, search
 from dlbuild.stages.tile_space import TileSpace, window
 from dlbuild.stages.tile_time import replayed
 
+MOST_MEMORIES = 2
+
 TILES = "tiles"
 """What a near memory `holds`: parts of tensors that lie in another memory."""
 
 
-def tile_memory(graph: Graph, target: Target) -> Memory | None:
-    """Return the memory that holds tiles, None if there is none.
+def tile_memories(graph: Graph, target: Target) -> tuple[Memory, ...]:
+    """Return the memories that hold tiles, the nearest first: none, one or two.
 
     Raises:
-        UserError: another memory holds tiles too.
+        UserError: there are more, or one of them holds the arena too.
     """
-    found = [memory for memory in target.memories if TILES in memory.holds]
-    if len(found) > 1:
+    found = tuple(memory for memory in target.memories if TILES in memory.holds)
+    where = f"{graph.name}@{target.name}"
+    if len(found) > MOST_MEMORIES:
         raise UserError(
-            f"memory '{found[1].name}' holds tiles, as '{found[0].name}' does",
-            where=f"{graph.name}@{target.name}",
-            why="kernels run through one memory",
-            fix=f"leave tiles out of the 'holds' of '{found[1].name}'",
+            f"memory '{found[-1].name}' is the third that holds tiles",
+            where=where,
+            why="what a kernel needs comes through one memory, or two, to the core",
+            fix=f"leave tiles out of the 'holds' of '{found[-1].name}'",
         )
-    return found[0] if found else None
+    for memory in found:
+        if "arena" in memory.holds:
+            raise UserError(
+                f"memory '{memory.name}' holds tiles and the arena",
+                where=where,
+                why="each would have to leave the other room",
+                fix=f"state two memories, each with its size, in the place of '{memory.name}'",
+            )
+    return found
 
 
 def near_of(memory: Memory, target: Target, options: Options, kernel: Kernel | None) -> Near:
@@ -59,30 +71,34 @@ def tiling(kernel: Kernel, space: TileSpace, near: Near) -> Tiling | None:
     return planned(kernel.name, space, found.loops, near, found.doubled)
 
 
-def planned(
+def planned(  # noqa: PLR0913, PLR0917 - what a tiling is made of
     kernel: str,
     space: TileSpace,
     loops: Sequence[tuple[str, int]],
     near: Near,
     doubled: frozenset[str],
+    outer: Tiling | None = None,
 ) -> Tiling:
     """Return the tiling that runs through given loops, outermost first, reductions innermost.
 
-    doubled: operands of two buffers.
+    doubled: operands of two buffers. outer: of the parts that the loops cut.
     """
-    moved = list(moves(space, loops))
+    around = [(cut.axis, cut.size) for cut in outer.loops] if outer else []
+    moved = list(moves(space, loops, around))
+    parts = list({**dict(around), **dict(loops)}.items())
     cut = {axis for axis, _ in loops}
     reduction = tuple(a for a in space.axes[len(space.axes) - space.reduce :] if a in cut)
     return Tiling(
         kernel=kernel,
         memory="",
         loops=tuple(Cut(axis, size) for axis, size in loops),
-        buffers=tuple(_buffers(space, loops, reduction, near, doubled)),
-        tasks=prod(-(-space.nest.extent[axis] // size) for axis, size in loops),
+        buffers=tuple(_buffers(space, parts, reduction, near, doubled)),
+        tasks=prod(-(-space.nest.extent[axis] // size) for axis, size in parts),
         transfers=len(moved),
         traffic_bytes=sum(move.size_bytes for move in moved),
         reduction=reduction,
-        cycles=round(replayed(space, loops, moved, near, doubled)),
+        cycles=round(replayed(space, parts, moved, near, doubled)),
+        around=level_of(outer) if outer else None,
     )
 
 
@@ -128,3 +144,8 @@ def _largest(space: TileSpace, loops: Sequence[tuple[str, int]]) -> Mapping[str,
             for axis, (first, last) in enumerate(window(moved, box)):
                 extents[axis] = max(extents[axis], last - first)
     return {name: tuple(extents) for name, extents in found.items()}
+
+
+def level_of(tiling: Tiling) -> Level:
+    """Return a tiling as what another one cuts again."""
+    return Level(**{f.name: getattr(tiling, f.name) for f in fields(Level)})

@@ -27,7 +27,7 @@ from dlbuild.stages.tile import tile
 CHANNELS, HEIGHT, WIDTH = 4, 12, 10
 TENSOR_BYTES = CHANNELS * HEIGHT * WIDTH * 4
 WEIGHTS_BYTES = (CHANNELS * CHANNELS * 9 + CHANNELS) * 4
-PLAIN = Options()
+PIXELS = Options(layout=(("x", "nhwc"), ("y", "nhwc")))
 
 
 @cache
@@ -55,19 +55,56 @@ def three_convolutions() -> onnx.ModelProto:
 
 
 def planned(
-    folder: Path, target: Target, options: Options = PLAIN
+    folder: Path,
+    target: Target,
+    options: Options = PIXELS,
+    model: onnx.ModelProto | None = None,
 ) -> tuple[Graph, Profile, TilePlan, Schedule]:
-    """Plan the three convolutions, and audit the plan."""
+    """Plan the three convolutions, or another model, and audit the plan."""
     file = folder / "net.onnx"
-    onnx.save(three_convolutions(), file)
+    onnx.save(model or three_convolutions(), file)
     graph = parse(file, {}, book(), "net").graph
-    options = replace(options, layout=(("x", "nhwc"), ("y", "nhwc")))
     kernels = profile(graph, book(), target, options)
     tiles = tile(graph, kernels, target, options, book())
     audit_tiles(graph, kernels, tiles, target, options, book())
     plan = schedule(graph, kernels, tiles, target, options)
     audit(graph, kernels, tiles, plan, target, options)
     return graph, kernels, tiles, plan
+
+
+def model_of(kind: str) -> onnx.ModelProto:
+    """Return a model of one operator."""
+    values = np.random.default_rng(2)
+    shape: list[int] = [1, 16, 16, 16]
+    made = list(shape)
+    inputs = ["x"]
+    weights: dict[str, tuple[int, ...]] = {}
+    attributes: dict[str, int | list[int]] = {}
+    match kind:
+        case "Conv":
+            weights = {"w": (16, 16, 3, 3)}
+            attributes = {"pads": [1, 1, 1, 1]}
+        case "depthwise":
+            kind, weights = "Conv", {"w": (16, 1, 3, 3)}
+            attributes = {"pads": [1, 1, 1, 1], "group": 16}
+        case "MatMul":
+            shape, made, weights = [1, 1024], [1, 64], {"w": (1024, 64)}
+        case "MaxPool":
+            attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}
+            made = [1, 16, 8, 8]
+    inputs += weights
+    node = helper.make_node(kind, inputs, ["y"], kind, **attributes)  # type: ignore[arg-type]
+    graph = helper.make_graph(
+        [node],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, made)],
+        [
+            numpy_helper.from_array(values.normal(size=size).astype(np.float32), name)
+            for name, size in weights.items()
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def board(near_bytes: int) -> Target:
@@ -83,7 +120,7 @@ def test_a_result_that_stays_is_not_moved(tmp_path: Path) -> None:
     assert {resident.tensor for resident in tiles.residents} == {"a", "b"}
     assert moved == {"conv1": {"x", "w", "b"}, "conv2": {"w", "b"}, "conv3": {"w", "b", "y"}}
     ends = 2 * TENSOR_BYTES
-    assert sum(t.traffic_bytes for t in tiles.tilings) == ends + 3 * WEIGHTS_BYTES
+    assert sum(t.moved_bytes for t in tiles.tilings) == ends + 3 * WEIGHTS_BYTES
     assert plan.memories[0].height_bytes == 0
 
 
@@ -106,7 +143,7 @@ def test_what_stays_is_alive_with_the_windows_and_within_the_budget(tmp_path: Pa
 
 
 def test_rings_of_strips_lie_in_the_near_memory(tmp_path: Path) -> None:
-    options = Options(optimize="ram", input="streamed", output="arena")
+    options = replace(PIXELS, optimize="ram", input="streamed", output="arena")
     _, _, tiles, plan = planned(tmp_path, board(2 * TENSOR_BYTES), options)
 
     between = {ring.tensor for strip in tiles.strips for ring in strip.rings} - {"x"}
@@ -139,5 +176,80 @@ def test_windows_on_what_stays_are_caught(tmp_path: Path) -> None:
             replace(tiles, tilings=wrong),
             replace(plan, buffers=moved),
             target,
-            replace(PLAIN, layout=(("x", "nhwc"), ("y", "nhwc"))),
+            PIXELS,
         )
+
+
+FLASH_SRAM_TCM = Target(
+    "board",
+    (
+        Memory("tcm", 512, holds=("tiles",)),
+        Memory("sram", 2 * TENSOR_BYTES, holds=("tiles",)),
+        Memory("external", holds=("arena",)),
+        Memory("flash", holds=("weights",)),
+    ),
+)
+
+
+def test_a_task_is_cut_again_for_a_nearer_memory(tmp_path: Path) -> None:
+    """Flash to SRAM to TCM: from afar each byte comes once, to the core in many windows."""
+    _, _, tiles, plan = planned(tmp_path, FLASH_SRAM_TCM)
+    alone = replace(FLASH_SRAM_TCM, memories=FLASH_SRAM_TCM.memories[::2])
+    _, _, one, _ = planned(tmp_path, alone)
+
+    found = [t.outer for t in tiles.tilings]
+    outer = [t for t in found if t is not None]
+
+    assert len(outer) == len(tiles.tilings) == 3
+    assert [t.memory for t in outer] == ["sram"] * 3
+    far = sum(t.traffic_bytes for t in outer)
+    assert far == 6 * TENSOR_BYTES + 3 * WEIGHTS_BYTES
+    assert far < sum(t.traffic_bytes for t in one.tilings)
+    assert all(t.tasks > t.outer.tasks for t in tiles.tilings if t.outer)
+    assert [use.memory for use in plan.near] == ["tcm", "sram"]
+
+
+def test_a_window_outside_its_part_is_caught(tmp_path: Path) -> None:
+    small = replace(FLASH_SRAM_TCM.memories[1], size_bytes=TENSOR_BYTES)
+    memories = (FLASH_SRAM_TCM.memories[0], small, *FLASH_SRAM_TCM.memories[2:])
+    target = replace(FLASH_SRAM_TCM, memories=memories)
+    graph, kernels, tiles, _ = planned(tmp_path, target)
+    (first, *others) = tiles.tilings
+    assert first.around is not None
+    assert first.around.loops
+    turned = replace(first, around=replace(first.around, loops=first.around.loops[1:]))
+    wrong = replace(tiles, tilings=(turned, *others))
+
+    with pytest.raises(AuditError, match=first.kernel):
+        audit_tiles(graph, kernels, wrong, target, PIXELS, book())
+
+
+@pytest.mark.parametrize(
+    ("kind", "axes"),
+    [
+        ("Conv", {"m", "oh", "ow", "c"}),
+        ("depthwise", {"m", "oh", "ow"}),
+        ("MatMul", {"m1", "k"}),
+        ("MaxPool", {"c", "oh", "ow"}),
+        ("Relu", {"i0", "i1", "i2"}),
+    ],
+)
+def test_each_kind_of_computation_is_cut_along_its_own_axes(
+    kind: str, axes: set[str], tmp_path: Path
+) -> None:
+    _, _, tiles, _ = planned(tmp_path, board(900), Options(), model_of(kind))
+
+    (found,) = tiles.tilings
+
+    assert found.loops
+    assert {cut.axis for cut in found.loops} <= axes
+
+
+def test_rooms_of_windows_are_overwritten_by_the_next_kernels(tmp_path: Path) -> None:
+    _, _, tiles, plan = planned(tmp_path, board(TENSOR_BYTES // 2))
+    windows = [b for b in plan.buffers if b.memory == "near"]
+
+    assert len(tiles.tilings) == 3
+    assert [b.last_step - b.first_step for b in windows] == [1] * len(windows)
+    assert sum(b.size_bytes for b in windows) > plan.near[0].height_bytes
+    assert plan.near[0].height_bytes <= TENSOR_BYTES // 2

@@ -227,10 +227,11 @@ def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path:
                 assert np.array_equal(got[output], array), options
 
 
-def near_target(size_bytes: int) -> Target:
-    """Return a target with a near memory, smaller than most layers need."""
+def near_target(size_bytes: int, between_bytes: int = 0) -> Target:
+    """Return a target with a near memory, smaller than most layers need, and one between."""
     near = Memory("near", size_bytes, holds=("tiles",))
-    return Target("near", (near, Memory("far", holds=("arena",))))
+    between = [Memory("between", between_bytes, holds=("tiles",))] if between_bytes else []
+    return Target("near", (near, *between, Memory("far", holds=("arena",))))
 
 
 @pytest.mark.parametrize("seed", range(CASES // 2))
@@ -255,7 +256,8 @@ def test_a_near_memory_changes_no_result(seed: int, dtype: str, tmp_path: Path) 
         replace(small, input="external", max_recompute=2.0, arena="caller"),
     )
     for number, options in enumerate(choices):
-        target = near_target(int(2.0 ** random.uniform(8, 13)))
+        size_bytes = int(2.0 ** random.uniform(8, 13))
+        target = near_target(size_bytes, size_bytes * (number % 2) * int(random.integers(1, 6)))
         near, _ = built(file, options, tmp_path / str(number), target=target)
         for got, wanted in zip(outputs(near, samples), expected, strict=True):
             for output, array in wanted.items():
@@ -346,6 +348,24 @@ def test_no_byte_is_read_before_it_is_written(seed: int, tmp_path: Path) -> None
         program = compile_program(text, "run", sources, compiler, model.folder)
 
         program.listen(run_input(model, [{name: values}], 2), MEMCHECK)
+
+
+@pytest.mark.parametrize("target", [near_target(700), near_target(400, 2000)], ids=["1", "2"])
+def test_no_byte_of_a_window_is_read_before_it_has_come(target: Target, tmp_path: Path) -> None:
+    if shutil.which("valgrind") is None:
+        assert "CI" not in os.environ, "valgrind is missing"
+        pytest.skip("valgrind is not installed")
+    file = tmp_path / "net.onnx"
+    onnx.save(network(1, "int8"), file)
+    options = Options(requantize="fixed", arena="caller", hook=True)
+    model, tiles = built(file, options, tmp_path / "near", target=target)
+    (name,) = model.graph.inputs
+    values = np.ones(model.graph.tensor[name].shape, np.int8)
+    assert tiles.tilings
+
+    program = program_of(model, ("-O1", "-DBOARD_MEMCHECK"))
+
+    program.listen(run_input(model, [{name: values}], 3), MEMCHECK)
 
 
 def test_a_byte_that_is_read_before_it_is_written_is_seen(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def program(cases: Sequence[Plans]) -> str:
         inputs = "".join(f"x{number}_{at}, " for at in range(len(sources)))
         is_summed = any(t.reduction for t in case.tiles.tilings) and "float" in output.dtype
         limit = "2e-4 + 2e-4 * fabs((double)u)" if is_summed else "0.0"
-        traffic = sum(t.traffic_bytes for t in case.tiles.tilings)
+        traffic = sum(t.moved_bytes for t in case.tiles.tilings)
         body.append(f"""    u{number}_run({inputs}u{number}_y);
     for (unsigned mode = 0; mode < 3; ++mode) {{
         memset(t{number}_y, 0x55, sizeof t{number}_y);
@@ -480,16 +480,32 @@ def said_of(text: str, case: Case, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_second_memory_that_holds_tiles_is_refused(tmp_path: Path) -> None:
+def test_a_third_memory_that_holds_tiles_is_refused(tmp_path: Path) -> None:
     graph = plans(small_conv(600), tmp_path).graph
     kernels = profile(graph, book(), RESIDENT, Options())
-    two = replace(BOARD, memories=(Memory("tcm", 512, holds=("tiles",)), *BOARD.memories))
+    more = (Memory(name, 512, holds=("tiles",)) for name in ("tcm", "cache"))
+    three = replace(BOARD, memories=(*more, *BOARD.memories))
 
     with pytest.raises(UserError) as caught:
-        tile(graph, kernels, two, Options(), book())
+        tile(graph, kernels, three, Options(), book())
 
     assert str(caught.value) == (
-        "case@board: error: memory 'near' holds tiles, as 'tcm' does\n"
-        "  why: kernels run through one memory\n"
+        "case@board: error: memory 'near' is the third that holds tiles\n"
+        "  why: what a kernel needs comes through one memory, or two, to the core\n"
         "  fix: leave tiles out of the 'holds' of 'near'"
+    )
+
+
+def test_a_memory_that_holds_tiles_and_the_arena_is_refused(tmp_path: Path) -> None:
+    graph = plans(small_conv(600), tmp_path).graph
+    kernels = profile(graph, book(), RESIDENT, Options())
+    both = replace(BOARD, memories=(Memory("sram", 512, holds=("tiles", "arena")),))
+
+    with pytest.raises(UserError) as caught:
+        tile(graph, kernels, both, Options(), book())
+
+    assert str(caught.value) == (
+        "case@board: error: memory 'sram' holds tiles and the arena\n"
+        "  why: each would have to leave the other room\n"
+        "  fix: state two memories, each with its size, in the place of 'sram'"
     )
