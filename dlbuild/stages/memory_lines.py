@@ -1,10 +1,10 @@
-"""What the comments of the C say of its memories: how full each is, and what lies where in it."""
+"""What the C says of its memories: how full each is, what lies where in it, in which section."""
 
 from dlbuild.emit.comments import wrapped
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.schedule import Schedule
-from dlbuild.stages.arena import CALLER, Arena, NearRoom, lifetime_table
-from dlbuild.stages.sources import Sources
+from dlbuild.stages.arena import CALLER, Arena, NearRoom, lifetime_table, near_rooms
+from dlbuild.stages.sources import Context, Sources
 
 
 def memory_lines(model: Sources, schedule: Schedule, room: Arena) -> list[str]:
@@ -27,7 +27,7 @@ def memory_lines(model: Sources, schedule: Schedule, room: Arena) -> list[str]:
     return lines
 
 
-def near_lines(schedule: Schedule, near: NearRoom) -> list[str]:
+def _near_lines(schedule: Schedule, near: NearRoom) -> list[str]:
     """Return what is said of the near memory: how full it is, and what stays in it."""
     use = near.use
     lines = [
@@ -43,3 +43,29 @@ def near_lines(schedule: Schedule, near: NearRoom) -> list[str]:
 
 def _budget(size_bytes: int | None) -> str:
     return "no budget" if size_bytes is None else f"budget {size_bytes:,} B"
+
+
+def near_texts(model: Sources, schedule: Schedule) -> list[Context]:
+    """Return each near memory: its room, the attribute of its section, its comment."""
+    return [
+        {
+            "room": room,
+            "section": section_attribute(section_of(model, room.use.memory)),
+            "lines": _near_lines(schedule, room),
+        }
+        for room in near_rooms(model.graph, schedule, model.target)
+    ]
+
+
+def section_of(model: Sources, memory: str) -> str:
+    """Return the section of a memory, the empty text if it has none."""
+    cluster, _, name = memory.rpartition(".")
+    memories = next(
+        (c.memories for c in model.target.clusters if c.name == cluster), model.target.memories
+    )
+    return next((m.section for m in memories if m.name == name), "")
+
+
+def section_attribute(section: str) -> str:
+    """Return the attribute that puts a variable into a section."""
+    return "" if section in ("", ".bss") else f'__attribute__((section("{section}")))'

@@ -30,7 +30,6 @@ from dlbuild.stages.arena import (
     Places,
     arena,
     arenas,
-    near_rooms,
 )
 from dlbuild.stages.body import StripCall, body
 from dlbuild.stages.cluster_memory import cores_of
@@ -49,7 +48,7 @@ from dlbuild.stages.functions import Functions, functions, united
 from dlbuild.stages.image_code import image_header
 from dlbuild.stages.image_layout import image_layout
 from dlbuild.stages.interface import Port
-from dlbuild.stages.memory_lines import memory_lines, near_lines
+from dlbuild.stages.memory_lines import memory_lines, near_texts, section_attribute, section_of
 from dlbuild.stages.passes import again_macs
 from dlbuild.stages.sources import (
     Context,
@@ -265,18 +264,10 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Aren
     is_static = options.arena == "static" and any(room.members for room in rooms)
     pumped = helpers_of(model.environment, [found.text for found in strips.strips])
     helpers = united([*(text.helpers for text in texts), pumped])
-    near = near_rooms(model.graph, schedule, model.target)
     is_image = options.weights == "image"
     standard = {"stdint.h", "stddef.h"} if is_image else {"stdint.h"}
     context: Context = {
-        "near": [
-            {
-                "room": room,
-                "section": _section_attribute(_section(model, room.use.memory)),
-                "lines": near_lines(schedule, room),
-            }
-            for room in near
-        ],
+        "near": near_texts(model, schedule),
         "job": job(model, schedule),
         "includes": sorted(
             standard.union(*(text.includes for text in texts), state_includes(model))
@@ -311,7 +302,7 @@ def _room(model: Sources, schedule: Schedule, room: Arena) -> Context:
     return {
         "arena": room,
         "section_macro": f"{_bytes_macro(model, room).removesuffix('_BYTES')}_SECTION",
-        "section": _section_attribute(_section(model, room.use.memory)),
+        "section": section_attribute(section_of(model, room.use.memory)),
         "is_aligned": room.align_bytes > room.natural_align_bytes,
         "memory_lines": memory_lines(model, schedule, room),
     }
@@ -380,18 +371,6 @@ def _in_section(text: str, macro: str) -> str:
     return text.replace(
         f"{macro}_CODE_SECTION\nstatic void ", f"{macro}_CODE_SECTION\n{macro}_KERNEL\nstatic void "
     )
-
-
-def _section(model: Sources, memory: str) -> str:
-    cluster, _, name = memory.rpartition(".")
-    memories = next(
-        (c.memories for c in model.target.clusters if c.name == cluster), model.target.memories
-    )
-    return next((m.section for m in memories if m.name == name), "")
-
-
-def _section_attribute(section: str) -> str:
-    return "" if section in ("", ".bss") else f'__attribute__((section("{section}")))'
 
 
 def _declarations(model: Sources) -> str:
