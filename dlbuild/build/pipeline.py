@@ -171,6 +171,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.annotate",
             reads=("graph", "profile", "costs", "schedule"),
             makes=("annotated",),
+            options=("weights",),
             libraries=("onnx", "numpy", "ml_dtypes", "protobuf", "pyyaml"),
         ),
         Stage(

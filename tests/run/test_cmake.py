@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 import yaml
+from onnx import numpy_helper
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "embed" / "cmake"
@@ -238,6 +241,42 @@ def test_options_reach_the_build(project: Path) -> None:
     built(project, "-G", "Ninja")
     (header,) = (project / "build" / "dlbuild").glob("*/pc/digits_int8/digits_int8.h")
     assert "hook" in header.read_text()
+
+
+@pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
+def test_new_weights_are_flashed_beside_the_same_program(project: Path, generator: str) -> None:
+    """The image is copied where a project would call a programmer of flash."""
+    text = PROJECT.replace("TARGET pc", "TARGET pc OPTIONS weights=image image_address=4096")
+    flash = """\
+add_custom_target(flash
+  COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_PROPERTY:digits_int8,DLBUILD_IMAGES> .
+  DEPENDS digits_int8 COMMAND_EXPAND_LISTS VERBATIM)
+"""
+    (project / "CMakeLists.txt").write_text(text + flash)
+    built(project, "-G", generator)
+    program = project / "build" / "firmware"
+    linked_at = program.stat().st_mtime_ns
+    first = _flashed(project)
+    model = onnx.load(project / "digits_int8.onnx")
+    for tensor in model.graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        if array.dtype == np.int8 and array.ndim > 1:
+            tensor.CopyFrom(numpy_helper.from_array(array[..., ::-1].copy(), tensor.name))
+    onnx.save(model, project / "digits_int8.onnx")
+    assert "Building C" not in again(project)
+    second = _flashed(project)
+    assert program.stat().st_mtime_ns == linked_at
+    assert {name: len(content) for name, content in first.items()} == {
+        name: len(content) for name, content in second.items()
+    }
+    assert all(first[name] != second[name] for name in first)
+
+
+def _flashed(project: Path) -> dict[str, bytes]:
+    done = cmake(project, "--build", "build", "--target", "flash")
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = ("digits_int8_image.bin", "digits_int8_image.hex")
+    return {name: (project / "build" / name).read_bytes() for name in names}
 
 
 def test_the_sources_may_be_read_only(project: Path) -> None:

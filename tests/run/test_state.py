@@ -160,6 +160,7 @@ OPTIONS = {
     "ram": Options(optimize="ram"),
     "in arena": Options(input="arena", output="arena"),
     "text tables": Options(weights="string"),
+    "image": Options(weights="image"),
 }
 
 
@@ -189,6 +190,16 @@ class Library:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             assert not done.stderr
         self.library = ctypes.CDLL(str(folder / "net.so"))
+        self.image = ctypes.create_string_buffer(files.get("net_image.bin", b""), 4096)
+        if options.weights == "image":
+            self._use_image()
+
+    def _use_image(self) -> None:
+        """Let it use its image of weights, which lies behind some bytes for its alignment."""
+        at = ctypes.addressof(self.image)
+        first = at + -at % 16
+        ctypes.memmove(first, bytes(self.image), 2048)
+        assert self.library.net_use(ctypes.c_void_p(first), 2048) == 0
 
     def call(self, function: str, *arguments: object) -> None:
         getattr(self.library, f"net_{function}")(*arguments)

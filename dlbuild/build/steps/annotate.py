@@ -18,6 +18,12 @@ def run(job: Job) -> Mapping[str, bytes]:
         codec.decode(job.inputs["profile"], Profile),
         codec.decode(job.inputs["costs"], Costs),
         codec.decode(job.inputs["schedule"], Schedule),
-        weights_file=f"{job.settings.model}_weights.c",
+        weights_file=_weights_file(job),
     )
     return {"annotated": made}
+
+
+def _weights_file(job: Job) -> str:
+    """Return the file that holds the numbers, which the model names in their place."""
+    is_image = job.settings.options.weights == "image"
+    return f"{job.settings.model}{'_image.bin' if is_image else '_weights.c'}"
