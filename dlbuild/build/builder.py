@@ -38,8 +38,7 @@ class How:
     """How to build. jobs: tasks at once. keep_going: after a failure, build what can be built.
 
     current: labels of all builds that dlbuild.yaml has; the files of others are removed. None =
-    remove nothing. remote: a store that is asked for what the user's has not. in_order: one task
-    after the other, without a scheduler, which takes longer to load than a short build. keys: makes
+    remove nothing. remote: a store that is asked for what the user's has not. keys: makes
     the keys of stages from what is known of the last build, instead of from the recipe.
     """
 
@@ -48,7 +47,6 @@ class How:
     keep_going: bool = False
     current: tuple[str, ...] | None = None
     remote: Far | None = None
-    in_order: bool = False
     keys: Callable[[Ledger], KeyMaker] | None = None
 
 
@@ -112,10 +110,10 @@ def _run_all(engine: Engine, pipeline: Pipeline, how: How) -> None:
 
 
 def _run_left(left: Sequence[Task], how: How) -> None:
-    if how.in_order:
+    if how.jobs == 1 and not how.keep_going:
         run_in_order(left)
         return
-    from dlbuild.build.tasks import run_tasks  # noqa: PLC0415 - doit takes 90 ms
+    from dlbuild.build.tasks import run_tasks  # noqa: PLC0415 - doit takes longer than some builds
 
     run_tasks(left, how.jobs, keep_going=how.keep_going)
 

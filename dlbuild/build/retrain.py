@@ -94,7 +94,7 @@ def retrain(
         }
         return _RememberedKeys(recipe, str, parts_before=records, gates=order.gates)
 
-    how = How(out, in_order=True, keys=keys)
+    how = How(out, keys=keys)
     try:
         engine = build(recipe, pipeline, how, str, report)
         _leave_snapshot(engine, request)

@@ -44,11 +44,18 @@ def find_all(tasks: Sequence[Task]) -> list[Task]:
 
 
 def run_in_order(tasks: Sequence[Task]) -> None:
-    """Run tasks on this thread, each as soon as those before it are done, up to the first fault."""
+    """Run tasks on this thread, each as soon as those before it are done, up to the first fault.
+
+    Raises:
+        ExceptionGroup: what the task that failed raised.
+    """
     left = list(tasks)
     done: set[str] = set()
     while left:
         ready = next(task for task in left if done.issuperset(task.after))
-        ready.run()
+        try:
+            ready.run()
+        except Exception as fault:  # noqa: BLE001 - any, as those of threads
+            raise ExceptionGroup("a task failed", [fault]) from None
         done.add(ready.name)
         left.remove(ready)

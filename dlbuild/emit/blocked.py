@@ -186,8 +186,9 @@ class _BlockStep(StepPrinter):
         flat = nest.place[access].flat
         found = Index.of(at[-1] * flat.coefficient(nest.unrolled))
         for block, offset in zip(self.blocks, at[:-1], strict=True):
-            beyond = lane if block.is_vector else Index.of(offset)
-            found = found + beyond * flat.coefficient(block.axis)
+            factor = flat.coefficient(block.axis)
+            if factor:
+                found += lane * factor if block.is_vector else offset * factor
         return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from dlbuild.emit.ranges import Ranges
 from dlbuild.rulebook.index import Atom, Folded, Index, Loaded, Quotient, Remainder, Tabled
@@ -12,13 +13,13 @@ INT32_DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "bool")
 """Element types that C's promotions turn into an index without a cast."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """An element address: for each axis of a view its index map and the elements of one step."""
 
     parts: tuple[tuple[Index, int], ...]
 
-    @property
+    @cached_property
     def flat(self) -> Index:
         """The address as one map."""
         return sum((index * stride for index, stride in self.parts), Index())

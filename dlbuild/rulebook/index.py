@@ -84,9 +84,15 @@ class Index:
         return Index(((atom, 1),))
 
     def __add__(self, other: Index | int) -> Index:
-        if not isinstance(other, Index | int):
+        if isinstance(other, int):
+            return Index(self.terms, self.constant + other) if other else self
+        if not isinstance(other, Index):
             return NotImplemented
-        addend = Index.of(other)
+        addend = other
+        if not addend.terms:
+            return self + addend.constant
+        if not self.terms:
+            return addend + self.constant
         coefficients: dict[Atom, int] = dict(self.terms)
         for atom, factor in addend.terms:
             coefficients[atom] = coefficients.get(atom, 0) + factor
@@ -107,17 +113,17 @@ class Index:
         return Index.of(other) - self
 
     def __mul__(self, other: Index | int) -> Index:
-        if not isinstance(other, Index | int):
+        if isinstance(other, int):
+            if other in (0, 1):
+                return self if other else Index()
+            return Index(tuple((a, c * other) for a, c in self.terms), self.constant * other)
+        if not isinstance(other, Index):
             return NotImplemented
-        factor = Index.of(other)
-        if factor.terms:
-            if self.terms:
-                raise ValueError("a product of two axes is not an index map")
-            return factor * self.constant
-        if factor.constant == 0:
-            return Index()
-        scaled = tuple((a, c * factor.constant) for a, c in self.terms)
-        return Index(scaled, self.constant * factor.constant)
+        if not other.terms:
+            return self * other.constant
+        if self.terms:
+            raise ValueError("a product of two axes is not an index map")
+        return other * self.constant
 
     __rmul__ = __mul__
 
@@ -145,7 +151,7 @@ class Index:
 
     def coefficient(self, axis: str) -> int:
         """Return the factor of `axis` among the affine terms."""
-        return dict(self.terms).get(axis, 0)
+        return next((factor for atom, factor in self.terms if atom == axis), 0)
 
     def axes(self) -> Iterator[str]:
         """Yield each axis it depends on, repeats included."""
@@ -160,6 +166,8 @@ class Index:
 
     def substitute(self, values: Mapping[str, Index]) -> Index:
         """Return the map with each axis of `values` replaced."""
+        if all(isinstance(atom, str) and atom not in values for atom, _ in self.terms):
+            return self
         total = Index((), self.constant)
         for atom, factor in self.terms:
             total = total + _substituted(atom, values) * factor

@@ -71,11 +71,12 @@ def _placed(specs: Sequence[TensorSpec], count: int) -> Iterator[tuple[int, Tens
             yield position, spec
 
 
-def load_rules(folders: Sequence[Path]) -> RuleBook:
+def load_rules(folders: Sequence[Path], trusted: Path | None = None) -> RuleBook:
     """Read `rules/ops/*.yaml` of each folder.
 
     Args:
         folders: the built-in folder, then packs; a later one is searched before those ahead of it.
+        trusted: one whose rules are known to be sound, and are not checked.
 
     Raises:
         UserError: a fault in a rule file, with its line; a rule that replaces or extends nothing.
@@ -84,7 +85,8 @@ def load_rules(folders: Sequence[Path]) -> RuleBook:
     for number, folder in enumerate(folders):
         ours: dict[tuple[str, str], list[OpRule]] = {}
         for path in sorted((folder / "rules" / "ops").glob("*.yaml")):
-            for rule in _rules_of(path, folder.name if number else "", number):
+            pack, is_checked = folder.name if number else "", folder != trusted
+            for rule in _rules_of(path, pack, number, is_checked=is_checked):
                 ours.setdefault((rule.domain, rule.kind), []).append(rule)
         for key, rules in ours.items():
             found[key] = _joined(rules, found.get(key, []))
@@ -95,7 +97,7 @@ def _domain(name: str) -> str:
     return "" if name in ONNX_DOMAINS else name
 
 
-def _rules_of(path: Path, pack: str, folder: int) -> Iterator[OpRule]:
+def _rules_of(path: Path, pack: str, folder: int, *, is_checked: bool) -> Iterator[OpRule]:
     name = path.as_posix()
     file = f"{pack}/{path.name}" if pack else path.name
     numbers: dict[tuple[str, str], int] = {}
@@ -109,7 +111,7 @@ def _rules_of(path: Path, pack: str, folder: int) -> Iterator[OpRule]:
             else:
                 rule = read_rule(member, file, folder, number)
                 rule = replace(rule, domain=_domain(rule.domain))
-                names = None if rule.extends else check_rule(rule)
+                names = check_rule(rule) if is_checked and not rule.extends else None
                 if names is not None and is_like_others:
                     skeleton = rule, names
             yield rule

@@ -43,6 +43,8 @@ class Substitution:
 
     def index(self, index: Index) -> Index:
         """Return the map with its axes replaced and its operands and tables renamed."""
+        if all(self._named(atom) is atom for atom, _ in index.terms):
+            return index.substitute(self.axes)
         total = Index((), index.constant)
         for atom, factor in index.terms:
             total = total + Index.atom(self._named(atom)) * factor

@@ -7,7 +7,7 @@ with numpy. Types are compute types: int8 and int16 compute as i32, float16 and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from dlbuild.rulebook.index import Index
@@ -202,12 +202,31 @@ FUNCTIONS: dict[str, int] = {
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Yield `expr` and every expression inside it, outermost first."""
-    yield expr
-    for item in fields(expr):
-        part = getattr(expr, item.name)
-        if isinstance(part, tuple):
-            for element in part:
-                if isinstance(element, Expr):
-                    yield from walk(element)
-        elif isinstance(part, Expr):
-            yield from walk(part)
+    waiting = [expr]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        names = _INNER.get(type(one))
+        if names is None:
+            continue
+        parts: list[Expr] = []
+        for name in names:
+            part = getattr(one, name)
+            if isinstance(part, tuple):
+                parts += part
+            else:
+                parts.append(part)
+        waiting += reversed(parts)
+
+
+_INNER: dict[type, tuple[str, ...]] = {
+    Unary: ("value",),
+    Binary: ("left", "right"),
+    Compare: ("left", "right"),
+    Logic: ("parts",),
+    Choose: ("test", "then", "other"),
+    Cast: ("value",),
+    Call: ("arguments",),
+    Lookup: ("at",),
+}
+"""The fields that hold expressions."""
