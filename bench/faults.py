@@ -6,10 +6,12 @@ Each line is one fault: what is done to inputs, outputs, state, tools, clock or 
 the process itself. Afterwards the outputs have to be those of a clean build elsewhere, byte for
 byte, and no more stages may have run than the fault calls for. SIGKILL comes at 200 random
 moments, 20 with --ci. A fault that this computer cannot play (no right to mount, no faketime) is
-`skipped` and says why. Ends with `N passed, M failed`; the exit status is 1 if M > 0.
+`skipped` and says why; of others the processor time is told. Ends with `N passed, M failed`; the
+exit status is 1 if M > 0.
 """
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -22,6 +24,12 @@ import faults_kill
 import faults_state
 import faults_tools
 from faults_project import Lab
+
+
+def cpu_seconds() -> float:
+    """Return the processor time of this process and of those it started, in seconds."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def main() -> int:
@@ -39,14 +47,15 @@ def main() -> int:
     try:
         lab = Lab(work)
         for name, case in chosen.items():
-            fault, verdict = "", "ok"
+            fault, verdict, before_s = "", "ok", cpu_seconds()
             try:
                 fault = case(lab) or ""
                 verdict = "skipped" if fault else "ok"
             except AssertionError as error:
                 fault, verdict = str(error) or traceback.format_exc(limit=-1), "FAILED"
             counts[verdict] += 1
-            print(f"{name}: {verdict}{': ' + fault if fault else ''}", flush=True)
+            took = f" ({cpu_seconds() - before_s:.1f} s)" if verdict == "ok" else ""
+            print(f"{name}: {verdict}{took}{': ' + fault if fault else ''}", flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     if counts["skipped"]:
