@@ -146,7 +146,8 @@ def model_program(
     """Return the text of the program that runs the whole model.
 
     is_linked: the model is in an archive; else the program includes its source, so that it can
-    overwrite the arena between runs.
+    overwrite the arena between runs. What is sent of state is then left aside: each run begins with
+    what the model has at first.
     is_honest: the port of its kernels tests them, and counts the bytes that they copy.
     kills_dead: the plan has a hook, which overwrites what no later step may read.
     """
@@ -155,9 +156,13 @@ def model_program(
     kills_dead = kills_dead and built.options.hook and not is_linked and is_alone
     user = {"caller": "arena", "static": "&arena"}.get(_arena_kind(built), "NULL")
     ports = built.model.face.ports
+    made = [p for p in ports if not p.is_input]
+    if is_linked:
+        made = [p for p in made if p.tensor.name not in built.graph.carried]
     context = {
         "inputs": [_port(built, p, is_linked=is_linked) for p in ports if p.is_input],
-        "outputs": [_port(built, p, is_linked=is_linked) for p in ports if not p.is_input],
+        "outputs": [_port(built, p, is_linked=is_linked) for p in made],
+        "resets": is_linked and bool(built.graph.states),
         "arguments": _arguments(built, user if kills_dead else "NULL"),
         "user": user if kills_dead else "NULL",
         "dead": list(dead_after(built.schedule)) if kills_dead else [],
@@ -349,7 +354,8 @@ def _port(built: Built, port: Port, *, is_linked: bool) -> dict[str, object]:
     """A port in the caller's memory is a variable of the program, one in the arena is there."""
     variable, name = _variable(port, "dlb_"), port.tensor.name
     is_streamed = port.is_input and built.options.input == "streamed"
-    is_callers = is_streamed or built.schedule.buffer[name].memory == CALLER
+    is_aside = is_linked and name in built.graph.carried
+    is_callers = is_streamed or is_aside or built.schedule.buffer[name].memory == CALLER
     place = _Place(variable.name, _size_bytes(port.tensor)) if is_callers else _place(built, name)
     if is_linked and not is_callers:
         given = "arena" if built.options.arena == "caller" else ""

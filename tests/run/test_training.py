@@ -133,6 +133,14 @@ def test_training_on_the_device_raises_the_accuracy_on_held_back_digits(
         assert difference(parameters[parts], parameters[1]) <= NEAR
 
 
+def test_bench_begins_each_run_with_the_parameters_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program(tmp_path / "project", 1, monkeypatch)
+    assert run(("bench", "--json")) == 0
+    assert '"cost"' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("parts", PARTS)
 def test_threads_verify_the_divided_step(
     parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
