@@ -6,14 +6,15 @@ traffic`, beside the ratio that research found by enumeration. Then the predicte
 the computation alone, with one buffer and with two for each operand that changes. Then each plan,
 in which results stay between kernels, is rendered, compiled and run against the honest copy engine:
 results equal to those of the resident C, bytes equal to the plan's, with copies late, early and at
-random; printed are these bytes over those touched layer by layer.
+random; printed are these bytes over those touched layer by layer. At last one network through two
+memories, flash to SRAM to TCM: what comes from afar beside what would without the SRAM, executed.
 """
 
 import argparse
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -54,6 +55,9 @@ LIMITS = {
     "mobilenet_v2_100_224": (1.677, 1.373, 1.137, 1.047, 1.000),
 }
 """Traffic over the least, at each of SIZES, rounded to three digits, at most."""
+
+THROUGH_TWO = "resnet8"
+"""The network that runs through two memories."""
 
 ROUNDED = 0.0005
 PORT = builtin_folder() / "templates" / "port"
@@ -138,10 +142,34 @@ def run(arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
         for case in cases if not arguments.no_run else ():
             least = sum(compulsory_bytes(space) for _, space in case.spaces)
             for size in sizes:
-                planned, said = executed(case, size, book, folder)
-                ratio = planned / least
+                plan = planned(case, near_target(size), book)
+                moved, said = executed(case, plan, near_target(size), book, folder)
+                ratio = moved / least
                 print(f"{case.name:22} {size:3} KiB  {ratio:.3f}  {said}", flush=True)
                 yield f"{case.name} runs through {size} KiB", said.startswith("equal")
+        for case in cases if not arguments.no_run else ():
+            if case.name == THROUGH_TWO:
+                yield from through_two(case, book, folder)
+
+
+def through_two(case: Subject, book: RuleBook, folder: Path) -> Iterator[tuple[str, bool]]:
+    """Print and check what comes from afar through an SRAM, and without it."""
+    tcm, sram = (Memory(n, k * KIB, holds=("tiles",)) for n, k in (("tcm", 4), ("sram", 64)))
+    rest = (Memory("external", holds=("arena",)), Memory("flash", holds=("weights",)))
+    one = replace(near_target(4), memories=(tcm, *rest))
+    two = replace(one, memories=(tcm, sram, *rest))
+    direct = planned(case, one, book)
+    plan = planned(case, two, book)
+    before = sum(tiling.traffic_bytes for tiling in direct.tilings)
+    after = sum(tiling.levels[-1].traffic_bytes for tiling in plan.tilings)
+    n_cut = sum(tiling.outer is not None for tiling in plan.tilings)
+    _, said = executed(case, plan, two, book, folder)
+    print(
+        f"{case.name}: from afar {before:,} B to a TCM of 4 KiB, {after:,} B through an SRAM of"
+        f" 64 KiB ({n_cut} kernels cut again)  {said}",
+        flush=True,
+    )
+    yield "flash to SRAM to TCM", n_cut > 0 and after < before and said.startswith("equal")
 
 
 def traffic(case: Subject, sizes: list[int]) -> Iterator[tuple[str, bool]]:
@@ -197,19 +225,26 @@ def _cycles(case: Subject, size: int, buffers: int) -> float | None:
     return total
 
 
-def executed(case: Subject, size: int, book: RuleBook, folder: Path) -> tuple[int, str]:
+def near_target(size: int) -> Target:
+    """Return a target with a near memory of so many KiB."""
+    near = Memory("near", size * KIB, holds=("tiles",))
+    return Target("near", (near, Memory("far", holds=("arena",))), cycles={"int8": 1.0})
+
+
+def planned(case: Subject, target: Target, book: RuleBook) -> TilePlan:
+    """Return the plan of a network, audited."""
+    plan = tile(case.graph, case.profile, target, OPTIONS, book)
+    audit_tiles(case.graph, case.profile, plan, target, OPTIONS, book)
+    return plan
+
+
+def executed(
+    case: Subject, plan: TilePlan, target: Target, book: RuleBook, folder: Path
+) -> tuple[int, str]:
     """Return the bytes that a plan moves, and what a run against the honest engine says."""
-    near = Target(
-        "near",
-        (Memory("near", size * KIB, holds=("tiles",)), Memory("far", holds=("arena",))),
-        cycles={"int8": 1.0},
-    )
-    traffic = 0
-    for side, target in (("t", near), ("u", RESIDENT)):
-        plan = tile(case.graph, case.profile, target, OPTIONS, book)
-        audit_tiles(case.graph, case.profile, plan, target, OPTIONS, book)
-        traffic += sum(tiling.moved_bytes for tiling in plan.tilings)
-        write(case, plan, target, book, folder, side)
+    traffic = sum(tiling.moved_bytes for tiling in plan.tilings)
+    write(case, plan, target, book, folder, "t")
+    write(case, planned(case, RESIDENT, book), RESIDENT, book, folder, "u")
     (folder / "main.c").write_text(program(case, traffic))
     files = [f"{name}.c" for name in ("main", "t", "t_weights", "u", "u_weights")]
     port = [f"-I{PORT}", str(PORT / "dlb_port_honest.c")]
