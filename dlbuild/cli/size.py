@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Iterator
 
 from dlbuild.build.engine import Engine
 from dlbuild.build.sizes import decode_sizes
@@ -11,6 +12,7 @@ from dlbuild.cli.project import add_jobs, add_targets
 from dlbuild.ir import codec
 from dlbuild.ir.schedule import Schedule
 from dlbuild.report.clusters import arenas_text
+from dlbuild.report.memories import Filled, filled, memories_text
 from dlbuild.report.text import table_text
 
 Row = dict[str, str | int | None]
@@ -21,14 +23,24 @@ def arguments(parser: Parser) -> None:
     add_targets(parser)
     add_jobs(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--memories", action="store_true", help="also say how each memory is filled, and by what"
+    )
 
 
 def run(given: argparse.Namespace) -> int:
     """Build what is out of date, then print the table."""
     engine = build_all(given, quiet=True)
     rows = list(_rows(engine))
+    memories = dict(_memories(engine)) if given.memories else {}
     if given.json:
-        print(json.dumps(rows, indent=2))
+        shown = [
+            {**row, "memories": [one.as_json() for one in memories[str(row["build"])]]}
+            if memories
+            else row
+            for row in rows
+        ]
+        print(json.dumps(shown, indent=2))
         return 0
     has_images = any(row["image_bytes"] for row in rows)
     header = ["model@target", "arena", "bound", "stack", "code", "tables", "flash"]
@@ -43,6 +55,8 @@ def run(given: argparse.Namespace) -> int:
             print(f"arenas of {row['build']}: {row['arenas']}")
         if row["stack_without"]:
             print(f"stack of {row['build']}: without {row['stack_without']}, code of a library")
+    for build, found in memories.items():
+        print("\n" + "\n".join(memories_text(build, found)))
     return 0
 
 
@@ -66,10 +80,11 @@ def _rows(engine: Engine) -> list[Row]:
     for build in engine.keys.recipe.builds:
         sizes = decode_sizes(engine.content(build, "size"))
         schedule = codec.decode(engine.content(build, "schedule"), Schedule)
+        arenas = [use for use in schedule.memories if not use.is_near]
         row: Row = {
             "build": build.label,
-            "arena_bytes": sum(use.height_bytes for use in schedule.memories),
-            "bound_bytes": sum(use.bound_bytes for use in schedule.memories),
+            "arena_bytes": sum(use.height_bytes for use in arenas),
+            "bound_bytes": sum(use.bound_bytes for use in arenas),
             "stack_bytes": sizes.stack_bytes,
             "code_bytes": sizes.text_bytes,
             "tables_bytes": sizes.rodata_bytes,
@@ -81,6 +96,14 @@ def _rows(engine: Engine) -> list[Row]:
             row["arenas"] = arenas_text(schedule.memories)
         rows.append(row)
     return rows
+
+
+def _memories(engine: Engine) -> Iterator[tuple[str, tuple[Filled, ...]]]:
+    """Yield how the memories of each build are filled."""
+    for build in engine.keys.recipe.builds:
+        schedule = codec.decode(engine.content(build, "schedule"), Schedule)
+        stack_bytes = engine.keys.recipe.targets[build.target].stack_bytes or 0
+        yield build.label, tuple(filled(schedule, stack_bytes))
 
 
 def _cell(value: str | int | None) -> str:

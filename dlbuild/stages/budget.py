@@ -15,18 +15,21 @@ LISTED = 6
 """So many tensors are named at the peak, the largest first."""
 
 
+ARENA, WINDOWS = "arena", "windows and what stays"
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What one model needs of one memory.
 
-    what: `arena`, or `code and tables`. share: models of one group never run at once, so that
-    their arenas may lie on each other; the empty group shares with nobody.
+    what: ARENA, WINDOWS in a near memory, or `code and tables`. share: models of one group never
+    run at once, so that their arenas may lie on each other; the empty group shares with nobody.
     """
 
     model: str
     memory: str
     size_bytes: Bytes
-    what: str = "arena"
+    what: str = ARENA
     share: str = ""
 
 
@@ -64,7 +67,7 @@ def check_target(target: Target, demands: Sequence[Demand]) -> None:
     """
     for memory in (*target.memories, *_of_clusters(target)):
         here = [demand for demand in demands if demand.memory == memory.name]
-        is_arena = any(demand.what == "arena" for demand in here)
+        is_arena = any(demand.what == ARENA for demand in here)
         stack = target.stack_bytes or 0 if is_arena else 0
         needed = total(here) + stack
         if memory.size_bytes is None or needed <= memory.size_bytes:
@@ -73,12 +76,16 @@ def check_target(target: Target, demands: Sequence[Demand]) -> None:
         if stack:
             details.append(f"stack: {bytes_text(stack)}")
         hint = ", or give models that never run at once one 'share' group" if is_arena else ""
+        fix = f"set {memory.name}: {size_text(needed)}{hint}"
+        if any(demand.what == WINDOWS for demand in here):
+            # With more of it each model would only use more.
+            fix = f"build each model for a target of its own, with its part of {memory.name}"
         raise UserError(
             f"the models need {bytes_text(needed)} of {memory.name}, "
             f"the budget is {bytes_text(memory.size_bytes)}",
             where=target.name,
             details=details,
-            fix=f"set {memory.name}: {size_text(needed)}{hint}",
+            fix=fix,
         )
 
 
@@ -108,7 +115,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def _is_shared(demand: Demand) -> bool:
-    return bool(demand.share) and demand.what == "arena"
+    return bool(demand.share) and demand.what == ARENA
 
 
 def _line(demand: Demand) -> str:

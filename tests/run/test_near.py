@@ -16,6 +16,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.report.memories import filled, memories_text
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.audit_tiles import audit_tiles
@@ -253,3 +254,24 @@ def test_rooms_of_windows_are_overwritten_by_the_next_kernels(tmp_path: Path) ->
     assert [b.last_step - b.first_step for b in windows] == [1] * len(windows)
     assert sum(b.size_bytes for b in windows) > plan.near[0].height_bytes
     assert plan.near[0].height_bytes <= TENSOR_BYTES // 2
+
+
+def test_the_report_says_of_each_memory_what_it_holds_and_when_it_is_fullest(
+    tmp_path: Path,
+) -> None:
+    _, _, _, plan = planned(tmp_path, board(3 * TENSOR_BYTES))
+
+    text = "\n".join(memories_text("net@board", list(filled(plan, 0))))
+
+    (use,) = plan.near
+    ratio = f"{use.height_bytes / use.bound_bytes:.3f}"
+    peak = f"step {use.peak_step} ({plan.steps[use.peak_step].kernel})"
+    cells = [f"{use.height_bytes:,}", f"{use.bound_bytes:,}", ratio, f"{3 * TENSOR_BYTES:,}"]
+    cells += [f"{3 * TENSOR_BYTES - use.height_bytes:,}", peak]
+    (line,) = [line for line in text.splitlines() if line.startswith("  near   ")]
+    assert line.split("  ")[1].strip() == "near"
+    assert [cell for cell in map(str.strip, line.split("  ")) if cell][1:] == cells
+    assert "near holds windows of the kernel that runs, partial sums" in text
+    live = {name for one in filled(plan, 0) if one.memory == "near" for name, _ in one.live}
+    assert live & {"a", "b"}
+    assert any(" of conv" in name for name in live)

@@ -6,7 +6,7 @@ from dlbuild.build.job import ModelFiles
 from dlbuild.ir import codec
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Target
-from dlbuild.stages.budget import Demand, check_target
+from dlbuild.stages.budget import ARENA, WINDOWS, Demand, check_target
 from dlbuild.stages.problem import Bytes
 
 
@@ -16,9 +16,15 @@ def check(target: Target, models: Sequence[ModelFiles]) -> None:
 
 
 def arenas(models: Sequence[ModelFiles]) -> list[Demand]:
-    """Return what each model's arena takes."""
+    """Return what each model's arena takes, and its windows in near memories."""
     return [
-        Demand(model.model, use.memory, Bytes(use.height_bytes), share=model.options.share)
+        Demand(
+            model.model,
+            use.memory,
+            Bytes(use.height_bytes),
+            WINDOWS if use.is_near else ARENA,
+            model.options.share,
+        )
         for model in models
         for use in codec.decode(model.files["schedule"], Schedule).memories
     ]

@@ -6,7 +6,7 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph, Op, Tensor
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Memory, Options, Target
-from dlbuild.stages.budget import Demand, check_target, size_text, total
+from dlbuild.stages.budget import WINDOWS, Demand, check_target, size_text, total
 from dlbuild.stages.problem import Bytes
 from dlbuild.stages.schedule import schedule
 from dlbuild.stages.tile import tile
@@ -133,3 +133,19 @@ def test_code_and_tables_are_not_shared() -> None:
 )
 def test_a_size_is_written_as_a_recipe_takes_it(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_windows_of_two_models_share_nothing_and_count_no_stack() -> None:
+    tcm = Memory("tcm", 2048, holds=("tiles",))
+    board = Target("board", (tcm, Memory("sram", 8192)), stack_bytes=512)
+    here = [Demand(name, "tcm", Bytes(1500), WINDOWS, "group") for name in ("one", "two")]
+
+    with pytest.raises(UserError) as caught:
+        check_target(board, here)
+
+    assert str(caught.value) == (
+        "board: error: the models need 3,000 B of tcm, the budget is 2,048 B\n"
+        "  one: windows and what stays 1,500 B\n"
+        "  two: windows and what stays 1,500 B\n"
+        "  fix: build each model for a target of its own, with its part of tcm"
+    )
