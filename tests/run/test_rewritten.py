@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
+from dlbuild.base.errors import UserError
 from dlbuild.cli import main
+from dlbuild.stages.rewrites.activations import spell_activations
+from dlbuild.stages.rewrites.draft import Draft, Node
 
 NGRAMS = """ngram_counts = [0, 4], ngram_indexes = [0, 3, 2, 1, 4, 5, 6],
  pool_int64s = [2, 3, 5, 4, 5, 6, 7, 8, 6, 7], weights = [1.5, 0.5, 2.0, 1.0, 3.0, 0.25, 4.0],
@@ -44,3 +49,63 @@ def test_the_c_computes_what_the_operator_does(
     out = capsys.readouterr().out
     assert code == 0, out
     assert "against ONNX Runtime" in out
+
+
+ACTIVATIONS = {
+    "RNN": (["LeakyRelu", "HardSigmoid"], [0.3, 0.15], [0.4]),
+    "GRU": (["Sigmoid", "Tanh", "HardSigmoid", "Softsign"], [], []),
+    "LSTM": (["sigmoid", "LEAKYRELU", "Tanh", "Sigmoid", "Elu", "Affine"], [0.2, 0.7, 1.5], [0.1]),
+}
+
+
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+def test_each_direction_has_activations_of_its_own(
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names, alphas, betas = ACTIVATIONS[kind]
+    gates = len(names) // 2 + (kind != "RNN")
+    random = np.random.default_rng(5)
+    weights = {
+        name: random.normal(0, 0.8, (2, gates * 4, size)).astype(np.float32)
+        for name, size in (("w", 3), ("r", 4))
+    }
+    numbers = {"activation_alpha": alphas, "activation_beta": betas}
+    node = helper.make_node(
+        kind, ["x", "w", "r"], ["y"], hidden_size=4, direction="bidirectional", activations=names
+    )
+    node.attribute.extend(helper.make_attribute(key, n) for key, n in numbers.items() if n)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 1, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [5, 2, 1, 4])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, tmp_path / "m.onnx")
+    (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
+    monkeypatch.chdir(tmp_path)
+
+    code = main.run(("verify",))
+
+    out = capsys.readouterr().out
+    assert code == 0, out
+    assert "against ONNX Runtime" in out
+
+
+@pytest.mark.parametrize(
+    ("names", "what"),
+    [
+        (["Tanhh"], "there is no activation 'Tanhh'"),
+        (["Tanh", "Relu"], "there are 2 activations, not 1"),
+    ],
+)
+def test_activations_that_are_none_are_refused(names: list[str], what: str, tmp_path: Path) -> None:
+    node = Node("RNN", ["x"], ["y"], {"activations": tuple(names)})
+    with pytest.raises(UserError) as caught:
+        spell_activations(Draft(str(tmp_path)), node)
+    assert caught.value.what == what

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from dlbuild.base.errors import UserError
+from dlbuild.stages.rewrites.activations import spell_activations
 from dlbuild.stages.rewrites.contrib import ADOPTED, DOMAIN
 from dlbuild.stages.rewrites.draft import Draft, Node
 
@@ -224,7 +225,12 @@ def drop_attributes(*names: str) -> Rewrite:
 
 
 def recurrent(draft: Draft, node: Node) -> None:
-    """Recurrent networks keep their state in their results, so all of these are there."""
+    """Recurrent networks keep their state in their results, so all of these are there.
+
+    Raises:
+        UserError: their activations are none that ONNX knows.
+    """
+    spell_activations(draft, node)
     count = 3 if node.kind == "LSTM" else 2
     node.outputs += [""] * (count - len(node.outputs))
     label = next(filter(None, node.outputs))
