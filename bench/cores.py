@@ -9,7 +9,7 @@ predicted from the kernels' times, how much faster than one hart that is, and th
 makes is run as well, with --all everything is:
 
 - the outputs are equal to those of one hart, to the bit;
-- two runs have the same critical path, in instructions;
+- two runs behind the first have the same critical path, in instructions;
 - that is the prediction within 10 %.
 
 Ends with `N passed, M failed`; the exit status is 1 if M > 0.
@@ -69,7 +69,10 @@ KINDS = ("cores", "pes")
 NEAR = 0.1
 """So far may a prediction be off."""
 
-RUNS = 2
+RUNS = 3
+"""The first one is left out: in it the other cores enter their loop, which may take an instruction
+less than coming round again.
+"""
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def measured(net: Net, built: Built) -> tuple[int, bytes]:
         program = maker.program(model_program(built), "run", sources, folder)
         plugin = ["-plugin", f"file={counter(net.state)}"]
         said = program.converse(run_input(built, [net.sample], RUNS), plugin)
-    costs = {count.value for count in said.counts if count.core == 0}
+    costs = set([count.value for count in said.counts if count.core == 0][1:])
     if len(costs) != 1:
         raise SystemExit(f"{net.name}: two runs differ: {sorted(costs)}")
     return costs.pop(), bytes(said.content)
