@@ -29,7 +29,7 @@ def job(model: Sources, schedule: Schedule) -> list[str]:
     """Return the members of the structure that core 0 hands on; none for one core."""
     if model.target.resources[1] == 1:
         return []
-    count = ["uint32_t count; /* of inputs */"] if model.graph.clusters.is_stream else []
+    count = ["uint32_t count;  /* of inputs */"] if model.graph.clusters.is_stream else []
     return [f"{_member(argument.text)};" for argument in handed(model, schedule)] + count
 
 

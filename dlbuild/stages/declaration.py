@@ -108,7 +108,11 @@ def assertion(name: str, condition: str) -> str:
     """Return a declaration that does not compile unless the condition holds, in C99."""
     bound = f"[({condition}) ? 1 : -1];"
     line = f"typedef char {name}{bound}"
-    return line if len(line) <= COLUMNS else f"typedef char {name}\n    {bound}"
+    if len(line) <= COLUMNS:
+        return line
+    rest = f"    {name}{bound}"
+    fits = len(rest) <= COLUMNS
+    return f"typedef char\n{rest}" if fits else f"typedef char {name}\n    {bound}"
 
 
 def parameter_docs(model: Sources, schedule: Schedule) -> list[str]:

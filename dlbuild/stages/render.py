@@ -34,7 +34,7 @@ from dlbuild.stages.arena import (
 from dlbuild.stages.body import StripCall, body
 from dlbuild.stages.cluster_memory import cores_of
 from dlbuild.stages.cluster_tables import check_tables
-from dlbuild.stages.core_code import core_entries, job, stream_declaration
+from dlbuild.stages.core_code import core_entries, job, last, stream_declaration
 from dlbuild.stages.declaration import (
     accessors,
     assertion,
@@ -202,6 +202,7 @@ def _header(
         "declaration": declaration(model, schedule),
         "resources": model.target.resources,
         "clusters": _clusters(model),
+        "most_count": (1 << 31) // last(schedule) - 1,
         "pipeline": stream_declaration(model, schedule) if model.graph.clusters.is_stream else "",
         "stream": found,
         "push": push_declaration(model, found) if found else "",
@@ -224,7 +225,12 @@ def _clusters(model: Sources) -> list[str]:
         f"{name} ({cores[0]})" if len(cores) == 1 else f"{name} ({cores[0]} to {cores[-1]})"
         for name, cores in cores_of(model.graph, model.target).items()
     ]
-    return wrapped(f"Clusters and their cores: {', '.join(found)}.", COLUMNS - len(" * "))
+    prefix, (kind, _) = model.face.prefix, model.target.resources
+    about = (
+        f"How many {kind} a run needs: {prefix}_run is called on core 0, {prefix}_worker on all "
+        f"others. Clusters and their cores: {', '.join(found)}."
+    )
+    return wrapped(about, COLUMNS - len(" * "))
 
 
 def _reentrancy(model: Sources, schedule: Schedule) -> str:

@@ -1,5 +1,8 @@
 """Nets on clusters of threads of this machine: right values, no race, an ONNX file that agrees."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,7 +31,8 @@ from dlbuild.run.samples import samples_of
 from dlbuild.run.toolchain import identify
 from dlbuild.run.verify import Checks, verify
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits"
+ROOT = Path(__file__).parents[2]
+DIGITS = ROOT / "examples" / "digits"
 BATCH = 4
 RACES = "-fsanitize=thread"
 WAYS = ("data", "model", "pipeline")
@@ -97,6 +101,16 @@ def test_clusters_compute_what_the_model_does(
     assert len(made.schedule.memories) == len(counts)
     assert {step.core for step in made.schedule.steps} == set(range(4))
     _check_file(path_of(engine.out, one, "clustered"), samples[0].inputs)
+    _check_layout(made.folder)
+
+
+def _check_layout(folder: Path) -> None:
+    """The C is laid out as clang-format would."""
+    tool = Path(sys.executable).with_name("clang-format")
+    style = f"--style=file:{ROOT / '.clang-format'}"
+    command = [str(tool), style, "digits.c"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout == (folder / "digits.c").read_text()
 
 
 def _check_file(file: Path, feed: Mapping[str, Array]) -> None:
@@ -184,3 +198,19 @@ def test_resources_and_clusters_exclude_each_other(
     project(tmp_path, "digits_int8", target)
     assert run(("build",)) == 2
     assert "a target has 'resources' or 'clusters'" in capsys.readouterr().err
+
+
+def test_the_example_streams_what_its_readme_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ignored = shutil.ignore_patterns("build")
+    for name in ("clusters", "digits"):
+        shutil.copytree(ROOT / "examples" / name, tmp_path / name, ignore=ignored)
+    monkeypatch.chdir(tmp_path / "clusters")
+    assert run(("build", "pc", "--sources")) == 0
+    folder = tmp_path / "clusters" / "build" / "dlbuild" / "pc" / "digits"
+    sources = ["../../../../main.c", "digits.c", "digits_weights.c", "dlb_port_cores.c"]
+    command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-I.", *sources, "-lm"]
+    subprocess.run([*command, "-o", "main"], cwd=folder, check=True)
+    said = subprocess.run(["./main"], cwd=folder, capture_output=True, text=True, check=True)
+    assert f"    {said.stdout}" in (tmp_path / "clusters" / "README.md").read_text()
