@@ -269,6 +269,23 @@ class ValueText:
             case _:
                 return self.text(value)
 
+    def _rounded(self, real: Expr) -> str:
+        """Return the call for a rounded number plus an offset, limited, if `real` is one."""
+        match real:
+            case Call(
+                "saturate",
+                (
+                    Binary("+", Call("round", (value,), "f32"), Cast(Read(zero, _), _), _),
+                    Number(low, _),
+                    Number(high, _),
+                ),
+                "f32",
+            ) if self.dtype.get(zero) in ("int8", "uint8"):
+                limits = f"{number(low, 'i32')}, {number(high, 'i32')}"
+                return f"round_onto({self.code(Read(zero, 'i32'))}, {self.code(value)}, {limits})"
+            case _:
+                return ""
+
     def stored(self, value: Expr, dtype: str, kind: Type) -> str:
         """Return a value as C of the type in which `dtype` is stored.
 
@@ -277,6 +294,8 @@ class ValueText:
         target = COMPUTE[kind] if is_packed(dtype) or is_encoded(dtype) else STORAGE[dtype]
         real = value.value if isinstance(value, Cast) and value.type == kind == "i32" else value
         is_real = real.type in ("f32", "f64") and kind == "i32"
+        if is_real and (call := self._rounded(real)):
+            return f"({target}){call}"
         if is_real and is_within(self.ranges.of(real), LIMITS["i32"]):
             return f"({target}){self.text(real).within(UNARY)}"
         text = self.text(value) if value.type == kind else self._cast(value, kind)

@@ -23,10 +23,10 @@ from dlbuild.run.compile import WARNINGS
 Made = Callable[..., tuple[Engine, dict[str, Build]]]
 CORES = {"m4f": "cortex-m4f", "m7": "cortex-m7", "m33": "cortex-m33", "m55": "cortex-m55"}
 
-COUNTS = {"fixed": 255_098, "exact": 289_529}
+COUNTS = {"fixed": 255_098, "exact": 252_646}
 """Instructions on a Cortex-M4F with gcc 12.2; a rise fails, a fall is to be recorded here."""
 
-COUNTS_OF_M55 = {"fixed": 53_289, "exact": 53_413}
+COUNTS_OF_M55 = {"fixed": 53_289, "exact": 53_210}
 """The same on a Cortex-M55."""
 
 CONVS = (

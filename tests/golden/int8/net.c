@@ -74,6 +74,12 @@ NET_ARENA_SECTION static NET_ALIGN(4) union {
 typedef char arena_has_its_size[(sizeof(arena) == NET_ARENA_BYTES) ? 1 : -1];
 typedef char arena_fits_sram[(NET_ARENA_BYTES <= 65536) ? 1 : -1];
 
+/* Some of the functions that follow are for other cores alone. */
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wunused-function"
+#endif
+
 /* The greater of two. */
 static inline int32_t max_i32(int32_t a, int32_t b)
 {
@@ -95,11 +101,56 @@ static inline float saturate_f32(float value, float low, float high)
     return value < high ? value : high;
 }
 
+/* The value limited to [low, high]. */
+static inline int32_t saturate_i32(int32_t value, int32_t low, int32_t high)
+{
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
+    if (__builtin_constant_p(low) && __builtin_constant_p(high) && low == -128 && high == 127) {
+        int32_t limited;
+
+        __asm__("ssat %0, #8, %1" : "=r"(limited) : "r"(value));
+        return limited;
+    }
+#endif
+    if (value < low) {
+        return low;
+    }
+    return value > high ? high : value;
+}
+
+/* The nearest integer, of two equally near the even one, plus an offset, limited to [low, high].
+ *
+ * NaN gives low. offset, low, high: within +-2^14.
+ */
+static inline int32_t round_onto(int32_t offset, float value, int32_t low, int32_t high)
+{
+#if defined(__ARM_FP) && defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
+    int32_t nearest;
+
+    if (isnan(value)) {
+        return low;
+    }
+    __asm__("vcvtr.s32.f32 %1, %1\n\t"
+            "vmov %0, %1\n\t"
+            "ssat %0, #16, %0"
+            : "=r"(nearest), "+t"(value));
+    return saturate_i32(nearest + offset, low, high);
+#else
+    const float sum = rintf(value) + (float)offset;
+
+    return (int32_t)saturate_f32(sum, (float)low, (float)high);
+#endif
+}
+
 /* Sum modulo 2^32. */
 static inline int32_t wrap_add_i32(int32_t a, int32_t b)
 {
     return (int32_t)((uint32_t)a + (uint32_t)b);
 }
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 /* QLinearConv: y[n,m,o] = saturate(round((b[m] + sum over c,k of (x[n, m // MG * CG + c, o*S + k*D
  *     - P] - xz) * (w[m,c,k] - wz)) * scale[m]) + yz)
@@ -141,8 +192,7 @@ static void conv1(const int8_t *restrict x, int8_t xz, const int8_t *restrict w,
                 }
                 for (int32_t m = m0; m < m0 + 2; ++m) {
                     const float part = (float)wrap_add_i32(acc[m - m0], b[m]) * scale[m];
-                    const float part2 = saturate_f32(rintf(part) + (float)yz, -128.0F, 127.0F);
-                    y[(oh * 32) + (ow * 4) + m] = (int8_t)part2;
+                    y[(oh * 32) + (ow * 4) + m] = (int8_t)round_onto(yz, part, -128, 127);
                 }
             }
         }
@@ -175,8 +225,7 @@ static void globalaveragepool2(const int8_t *restrict x, float xs, int8_t xz, fl
             acc[1] += x[(shw * 4) + c0 + 1] - xz;
         }
         for (int32_t c = c0; c < c0 + 2; ++c) {
-            const float part = rintf((((float)acc[c - c0] * xs) / 64.0F) / ys) + (float)yz;
-            y[c] = (int8_t)saturate_f32(part, -128.0F, 127.0F);
+            y[c] = (int8_t)round_onto(yz, (((float)acc[c - c0] * xs) / 64.0F) / ys, -128, 127);
         }
     }
 }

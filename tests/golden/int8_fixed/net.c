@@ -64,6 +64,12 @@ NET_ARENA_SECTION static NET_ALIGN(4) union {
 typedef char arena_has_its_size[(sizeof(arena) == NET_ARENA_BYTES) ? 1 : -1];
 typedef char arena_fits_sram[(NET_ARENA_BYTES <= 65536) ? 1 : -1];
 
+/* Some of the functions that follow are for other cores alone. */
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wunused-function"
+#endif
+
 /* The greater of two. */
 static inline int32_t max_i32(int32_t a, int32_t b)
 {
@@ -131,6 +137,10 @@ static inline int32_t wrap_add_i32(int32_t a, int32_t b)
 {
     return (int32_t)((uint32_t)a + (uint32_t)b);
 }
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 /* QLinearConv: y[n,m,o] = saturate(round((b[m] + sum over c,k of (x[n, m // MG * CG + c, o*S + k*D
  *     - P] - xz) * (w[m,c,k] - wz)) * scale[m]) + yz)

@@ -131,9 +131,14 @@ def test_a_value_in_c(value: Expr, text: str) -> None:
 SATURATED = Call("saturate", (F, Number(-128.0, "f32"), Number(127.0, "f32")), "f32")
 
 
+ONTO = Binary("+", Call("round", (F,), "f32"), Cast(X, "f32"), "f32")
+ROUNDED = Call("saturate", (ONTO, Number(-128.0, "f32"), Number(127.0, "f32")), "f32")
+
+
 @pytest.mark.parametrize(
     ("value", "dtype", "kind", "text"),
     [
+        (ROUNDED, "int8", "i32", "(int8_t)round_onto(x[a], f[a], -128, 127)"),
         (X, "int8", "i32", "(int8_t)x[a]"),
         (Q, "int32", "i32", "q[a]"),
         (F, "float32", "f32", "f[a]"),
