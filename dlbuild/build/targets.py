@@ -206,12 +206,20 @@ def _words(node: Node) -> tuple[str, ...]:
 
 
 def _memories(node: Node, base: tuple[Memory, ...]) -> tuple[Memory, ...]:
-    """Override memories of the same name where they stand; new ones follow in their order."""
+    """Override memories of the same name where they stand.
+
+    A new one is as near as it is written: before the next one that the base has, else at the end.
+    """
     entries = table(node, "memories")
     ours = dict(zip(entries, (_memory(name, entries[name]) for name in entries), strict=True))
     kept = {memory.name: memory for memory in base}
     merged = {**kept, **{name: make(kept.get(name)) for name, make in ours.items()}}
-    return tuple(merged.values())
+    order = list(kept)
+    for number, name in enumerate(ours):
+        if name not in kept:
+            after = next((n for n in list(ours)[number:] if n in kept), None)
+            order.insert(order.index(after) if after else len(order), name)
+    return tuple(merged[name] for name in order)
 
 
 def _memory(name: str, node: Node) -> Callable[[Memory | None], Memory]:

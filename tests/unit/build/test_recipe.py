@@ -109,6 +109,11 @@ def test_a_target_may_extend_another_and_the_built_in_one_of_its_name() -> None:
     assert target(text).name == "board"
 
 
+def test_a_new_memory_is_as_near_as_it_is_written() -> None:
+    text = "{board: {extends: host, memories: {tcm: 4 KiB, sram: 8 KiB, psram: 1 MiB}}}"
+    assert [memory.name for memory in target(text).memories] == ["tcm", "sram", "flash", "psram"]
+
+
 def test_requantize_follows_the_fpu() -> None:
     assert options(f"{MODELS}builds: [{{model: kws, target: cortex-m4f}}]").requantize == "exact"
     assert options(f"{MODELS}builds: [{{model: kws, target: cortex-m3}}]").requantize == "fixed"
