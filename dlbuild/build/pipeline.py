@@ -65,7 +65,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.profile",
             reads=("graph",),
             makes=("profile",),
-            target=("features", "cycles", "registers"),
+            target=("features", "cycles", "registers", "resources"),
             options=("optimize", "requantize", "layout", "input", "output"),
             folders=("rules/ops",),
             libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),

@@ -46,6 +46,8 @@ def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> P
     )
     if options.input == "external":
         kernels = _without_handwriting_of(frozenset(graph.inputs), kernels)
+    if target.resources[1] > 1:
+        kernels = tuple(_divisible(kernel) for kernel in kernels)
     kernels = behind_readers(graph, kernels)
     return Profile(kernels, _touched(chosen, kernels))
 
@@ -65,6 +67,15 @@ def _without_handwriting_of(
                 made = replace(kernel, handwriting=Handwriting(kernel.handwriting.name, reason))
         found.append(made)
     return tuple(found)
+
+
+def _divisible(kernel: Kernel) -> Kernel:
+    """Return a kernel for several cores: there a hand-written one without rows is a nest."""
+    handwriting = kernel.handwriting
+    if handwriting is None or handwriting.obstacle or handwriting.rows:
+        return kernel
+    reason = "it cannot be divided over cores"
+    return replace(kernel, handwriting=Handwriting(handwriting.name, reason))
 
 
 def _touched(chosen: tuple[Layout, ...], kernels: tuple[Kernel, ...]) -> tuple[Layout, ...]:

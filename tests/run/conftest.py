@@ -35,7 +35,7 @@ Printed = tuple[KernelText, Instance, Mapping[str, Array], Orders]
 
 Source = Callable[[Sequence[KernelText]], str]
 Compile = Callable[[Path, str, Sequence[str]], None]
-Calls = Callable[[Sequence[Printed]], list[dict[str, Array]]]
+Calls = Callable[..., list[dict[str, Array]]]
 
 
 @pytest.fixture(scope="session")
@@ -77,11 +77,13 @@ def call_in_c(
 ) -> Calls:
     """Compile kernels into one library, call each, and return its outputs by operand name."""
 
-    def called(kernels: Sequence[Printed]) -> list[dict[str, Array]]:
+    def called(
+        kernels: Sequence[Printed], flags: Sequence[str] = ("-O1",)
+    ) -> list[dict[str, Array]]:
         folder = tmp_path_factory.mktemp("kernels")
         code = _with_external_names(source([text for text, *_ in kernels]))
         trap = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
-        command = ["gcc", "-O1", *trap, "-fPIC", "-shared", "-o", "kernels.so", "-lm"]
+        command = ["gcc", *flags, *trap, "-fPIC", "-shared", "-o", "kernels.so", "-lm"]
         compile_strictly(folder, code, command)
         library = ctypes.CDLL(str(folder / "kernels.so"))
         return [_called(library, *kernel) for kernel in kernels]

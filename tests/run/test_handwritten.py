@@ -31,7 +31,7 @@ CORTEX_M4 = ("--target=arm-none-eabi", "--sysroot=/usr/lib/arm-none-eabi", "-mcp
 HEADER = "".join(f"#include <{name}.h>\n" for name in ("math", "stdbool", "stdint", "string"))
 Orders = Mapping[str, tuple[int, ...]]
 Printed = tuple[KernelText, Instance, Mapping[str, Array], Orders]
-Calls = Callable[[Sequence[Printed]], list[dict[str, Array]]]
+Calls = Callable[..., list[dict[str, Array]]]
 Compile = Callable[[Path, str, Sequence[str]], None]
 Source = Callable[[Sequence[KernelText]], str]
 
@@ -85,6 +85,13 @@ CONVS = {
     "depthwise_flat": Conv(8, 5, 8, 8, (1, 3), (2, 2), (0, 1, 0, 1), group=8),
     "depthwise_wider": Conv(4, 2, 3, 4, (5, 5), pads=(2, 2, 2, 2), group=4),
 }
+WIDE = {  # for kernels that take 16 channels at once
+    "pointwise_wide": Conv(7, 5, 7, 37),
+    "square_wide": Conv(3, 7, 6, 17, (3, 3), (2, 1), (1, 0, 0, 1)),
+    "spread_wide": Conv(5, 9, 9, 32, (2, 3), pads=(2, 2, 2, 2), dilations=(2, 2)),
+    "depthwise_wide": Conv(32, 5, 6, 32, (3, 3), pads=(1, 1, 1, 1), group=32),
+    "depthwise_wide_by_steps": Conv(16, 8, 7, 16, (2, 4), (2, 3), (1, 0, 0, 2), (2, 1), 16),
+}
 DENSE = {
     "dense_by_four": (1, 24, 8),
     "dense_by_two": (1, 64, 10),
@@ -95,8 +102,12 @@ DENSE = {
 }
 ROUNDINGS: tuple[Rounding, ...] = ("exact", "fixed")
 CORES = {"dsp": frozenset({"dsp"}), "mve": frozenset({"dsp", "mve"})}
+PC = "x86"
+FEATURES = {**CORES, PC: frozenset({PC})}
 NAMES = (*CONVS, *DENSE)
-EVERY = [(name, rounding, core) for name in NAMES for rounding in ROUNDINGS for core in CORES]
+OF_PC = (*WIDE, *(name for name, case in CONVS.items() if case.group == 1))
+OF_CORES = [(name, rounding, core) for name in NAMES for rounding in ROUNDINGS for core in CORES]
+EVERY = [*OF_CORES, *((name, rounding, PC) for name in OF_PC for rounding in ROUNDINGS)]
 
 
 @cache
@@ -189,8 +200,9 @@ def numbers(instance: Instance, seed: int) -> dict[str, Array]:
 @cache
 def instance_of(name: str, rounding: Rounding, core: str) -> Instance:
     """Return the matched operator of a case, as a core with those instructions has it."""
-    graph = conv_graph(CONVS[name]) if name in CONVS else dense_graph(DENSE[name])
-    instance = match(graph.ops[0], graph, book(), Wish(CORES[core], rounding))
+    convs = CONVS | WIDE
+    graph = conv_graph(convs[name]) if name in convs else dense_graph(DENSE[name])
+    instance = match(graph.ops[0], graph, book(), Wish(FEATURES[core], rounding))
     assert instance.handwritten is not None, name
     return instance
 
@@ -226,9 +238,7 @@ def results(call_in_c: Calls) -> Mapping[tuple[str, Rounding, str], dict[str, Ar
     return dict(zip(EVERY, call_in_c(everything()), strict=True))
 
 
-@pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize("rounding", ROUNDINGS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "rounding", "core"), EVERY)
 def test_a_hand_written_kernel_computes_what_the_nest_means(
     results: Mapping[tuple[str, Rounding, str], dict[str, Array]],
     name: str,
@@ -240,7 +250,31 @@ def test_a_hand_written_kernel_computes_what_the_nest_means(
     expected = interpret(without_kernel(instance), arrays)
 
     np.testing.assert_array_equal(results[name, rounding, core]["y"], expected["y"])
-    assert len(np.unique(expected["y"])) > 1
+    assert len(np.unique(expected["y"])) > 1 or expected["y"].size == 1
+
+
+VECTORS = {
+    "none": ["-O0"],
+    "avx2": ["-O2", "-mavx2"],
+    "avx512bw": ["-O2", "-mavx512f", "-mavx512bw"],
+    "avx512_vnni": ["-O2", "-mavx512f", "-mavx512bw", "-mavx512vnni"],
+}
+
+
+@pytest.mark.parametrize("vectors", VECTORS)
+def test_kernels_of_a_pc_compute_the_same_with_each_kind_of_vectors(
+    call_in_c: Calls, vectors: str
+) -> None:
+    if vectors != "none" and vectors not in Path("/proc/cpuinfo").read_text().split():
+        pytest.skip(f"this processor has no {vectors}")
+    cases = [case for case in EVERY if case[2] == PC]
+
+    results = call_in_c([printed(*case) for case in cases], VECTORS[vectors])
+
+    for case, result in zip(cases, results, strict=True):
+        _, instance, arrays, _ = printed(*case)
+        expected = interpret(without_kernel(instance), arrays)
+        np.testing.assert_array_equal(result["y"], expected["y"], err_msg=str(case))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +282,10 @@ def test_a_hand_written_kernel_computes_what_the_nest_means(
     [
         ["gcc", "-O0"],
         ["gcc", "-O2", "-funsigned-char"],
+        ["gcc", "-O3", "-mavx512f", "-mavx512bw", "-mavx512vnni"],
+        ["gcc", "-O3", "-mavx2"],
         ["clang-14", "-O1"],
+        ["clang-14", "-O2", "-mavx512f", "-mavx512bw", "-mavx512vnni"],
         ["clang-14", "-O2", *CORTEX_M4],
     ],
     ids=" ".join,
