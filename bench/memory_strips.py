@@ -11,8 +11,10 @@ with one rounding, an interface in rows of pixels (NHWC) and, where it differs, 
 - whether the arena is all that is touched: canaries before and behind it, and a page that may not
   be touched, behind it in one run and before it in the next;
 - multiplications of a run over those of the model;
-- instructions of a run in strips over those of a run layer by layer (callgrind, -O2, kernels out
-  of line), for networks of up to 30 million multiplications.
+- instructions of a run in strips over those of a run layer by layer with the same kernels: on this
+  machine (callgrind, -O2), and on an emulated Cortex-M4F, whose hand-written kernels need working
+  memory of their own in the arena, so that its size is printed too. Networks of more than 30
+  million multiplications are counted on this machine with `--large` only.
 """
 
 import argparse
@@ -27,16 +29,16 @@ from typing import Literal
 
 import numpy as np
 import onnx
+from memory_counts import core, on_core, on_host
 from models import host
 from strip_models import NETS
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
-from dlbuild.ir.target import Options
+from dlbuild.ir.target import Options, Target
 from dlbuild.rulebook.load import load_rules
-from dlbuild.run.callgrind import instructions
 from dlbuild.run.guard import guarded_program
-from dlbuild.run.runner import Built, Values, model_program, run_input, run_model
+from dlbuild.run.runner import Built, Values, model_program, run_model
 from dlbuild.run.runner_program import Compiler, Program, compile_program
 from dlbuild.stages.audit import audit
 from dlbuild.stages.parse import parse
@@ -49,7 +51,6 @@ from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
 
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-COUNTED = ("-O2", "-fno-inline-functions-called-once")
 N_SAMPLES, N_RUNS = 3, 2
 
 LIMITS: dict[str, tuple[float, float, float]] = {
@@ -69,14 +70,14 @@ RECOMPUTE = 1.3
 
 TRAINED = ("mlperf_vww_mobilenetv1_int8", "mlperf_ic_resnet8_int8", "mlperf_kws_dscnn_int8")
 LARGE = 30_000_000
-"""Multiplications of a network above which one sample is run, and instructions are not counted."""
+"""Multiplications of a network above which one sample is run, and callgrind is not unless asked."""
 
 OVERHEAD = 1.05
 """Instructions in strips over those layer by layer, at most."""
 
 COLUMNS = (
     *("model", "rows of", "input", "layers B", "strips B"),
-    *("limit B", "work", "equal", "guarded", "instructions"),
+    *("limit B", "work", "equal", "guarded", "instructions", "m4f B", "m4f instructions"),
 )
 
 
@@ -97,6 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", default="*", metavar="GLOB", help="interface modes")
     parser.add_argument("--trades", action="store_true", help="arena against work, planned only")
     parser.add_argument("--no-count", action="store_true", help="do not count instructions")
+    parser.add_argument("--large", action="store_true", help="run callgrind on large networks too")
     parser.add_argument(
         "--corpus",
         type=Path,
@@ -119,7 +121,7 @@ def run(arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
                 continue
             key = (case.name, case.is_nhwc)
             if key not in layered:
-                layered[key] = layer_by_layer(case, work, is_counted=not arguments.no_count)
+                layered[key] = layer_by_layer(case, work, arguments)
             cells, faults = measure(case, layered[key], work)
             print("  ".join([*cells, *faults]), flush=True)
             yield f"{case.name}, {cells[1]}, input: {case.input}", not faults
@@ -169,12 +171,15 @@ def cases(work: Path, corpus: Path, only: str) -> Iterator[Case]:
 
 @dataclass(frozen=True)
 class Layered:
-    """The run layer by layer: its arena, what it computes, how long it takes."""
+    """The run layer by layer: its arena, what it computes, how long it takes.
+
+    instructions: on this machine and on the emulated core, 0 where they are not counted.
+    """
 
     arena_bytes: int
     samples: Sequence[Values]
     outputs: tuple[tuple[Values, ...], ...]
-    instructions: int
+    instructions: tuple[int, int]
 
 
 def options_of(case: Case, optimize: Literal["speed", "ram"]) -> Options:
@@ -195,7 +200,7 @@ def options_of(case: Case, optimize: Literal["speed", "ram"]) -> Options:
             return chosen
 
 
-def layer_by_layer(case: Case, work: Path, *, is_counted: bool) -> Layered:
+def layer_by_layer(case: Case, work: Path, arguments: argparse.Namespace) -> Layered:
     """Run a network layer by layer."""
     plain = replace(case, input="arena")
     built = build(plain, options_of(plain, "speed"), work / f"{case.name}-{case.is_nhwc}-layers")
@@ -209,8 +214,25 @@ def layer_by_layer(case: Case, work: Path, *, is_counted: bool) -> Layered:
     ]
     program = compiled(built, "run", ("-O2",))
     outputs = run_model(built, program, samples, N_RUNS)
-    count = counted(built, samples[:1]) if is_counted and not is_large else 0
-    return Layered(built.schedule.memories[0].height_bytes, samples, outputs, count)
+    is_counted = not arguments.no_count and (arguments.large or not is_large)
+    here = on_host(built, samples[:1]) if is_counted else 0
+    there = 0
+    if not arguments.no_count:
+        out = built.folder.with_name(f"{built.folder.name}-core")
+        there, _, _ = counted_on_core(plain, options_of(plain, "speed"), out, samples[0])
+    return Layered(built.schedule.memories[0].height_bytes, samples, outputs, (here, there))
+
+
+def counted_on_core(
+    case: Case, options: Options, out: Path, sample: Values
+) -> tuple[int, Built, list[list[Values]]]:
+    """Return the instructions of a run on the emulated core, 0 if its memory is too small."""
+    built = build(case, options, out, core())
+    try:
+        count, outputs = on_core(built, sample)
+    except UserError:
+        return 0, built, []
+    return count, built, outputs
 
 
 def measure(case: Case, layered: Layered, work: Path) -> tuple[list[str], list[str]]:
@@ -226,7 +248,14 @@ def measure(case: Case, layered: Layered, work: Path) -> tuple[list[str], list[s
     outputs = run_model(built, compiled(built, "run", SANITIZED), samples, N_RUNS)
     is_equal = are_equal(outputs, layered.outputs)
     is_guarded = guarded(case, layered, out.with_name(f"{out.name}-guarded"), arena_bytes)
-    ratio = counted(built, samples[:1]) / layered.instructions if layered.instructions else 0
+    here, there = layered.instructions
+    ratios = [on_host(built, samples[:1]) / here if here else 0.0, 0.0]
+    core_bytes = 0
+    if there:
+        out = out.with_name(f"{out.name}-core")
+        count, on, results = counted_on_core(case, options_of(case, "ram"), out, samples[0])
+        ratios[1], core_bytes = count / there, array_bytes(on)
+        is_equal = is_equal and are_equal(results, [runs[:1] for runs in layered.outputs[:1]])
     macs = sum(kernel.macs for kernel in built.profile.kernels)
     work_ratio = 1 + again_macs(built.profile, built.tiles) / macs
     faults = ["outputs differ"] if not is_equal else []
@@ -235,15 +264,18 @@ def measure(case: Case, layered: Layered, work: Path) -> tuple[list[str], list[s
         faults.append(f"{arena_bytes:,} B exceed {case.limit:g} KB")
     if work_ratio > (RECOMPUTE if case.input == "external" else 1):
         faults.append(f"{work_ratio:.3f} times the multiplications")
-    if ratio > OVERHEAD * work_ratio:
-        faults.append(f"{ratio:.3f} times the instructions")
+    for place, ratio in zip(("", " on the emulated core"), ratios, strict=True):
+        if ratio > OVERHEAD * work_ratio:
+            faults.append(f"{ratio:.3f} times the instructions{place}")
     cells = [
         *(case.name, rows, case.input),
         *(f"{layered.arena_bytes:,}", f"{arena_bytes:,}"),
         f"{case.limit * 1000:,.0f}" if case.limit is not None else "-",
         f"{work_ratio:.3f}",
         *("yes" if is_equal else "NO", "yes" if is_guarded else "NO"),
-        f"{ratio:.3f}" if ratio else "-",
+        f"{ratios[0]:.3f}" if ratios[0] else "-",
+        f"{core_bytes:,}" if core_bytes else "-",
+        f"{ratios[1]:.3f}" if ratios[1] else "-",
     ]
     return cells, faults
 
@@ -274,9 +306,9 @@ def array_bytes(built: Built) -> int:
     return int(found[1])
 
 
-def build(case: Case, options: Options, out: Path) -> Built:
-    """Run the stages up to the C files, the audit too."""
-    book, target, name = load_rules([builtin_folder()]), host(), "model"
+def build(case: Case, options: Options, out: Path, target: Target | None = None) -> Built:
+    """Run the stages up to the C files, the audit too, for this machine or another target."""
+    book, target, name = load_rules([builtin_folder()]), target or host(), "model"
     parsed = parse(case.file, {}, book, name)
     graph = parsed.graph
     if case.is_nhwc:
@@ -306,13 +338,6 @@ def made(built: Built, name: str, text: str, flags: tuple[str, ...]) -> Program:
     work.mkdir(exist_ok=True)
     tables = built.folder / f"{built.name}_weights.c"
     return compile_program(text, "run", [tables], Compiler("gcc", flags), work)
-
-
-def counted(built: Built, samples: Sequence[Values]) -> int:
-    """Return the instructions of one run; 0 without valgrind."""
-    program = compiled(built, "count", COUNTED)
-    said = instructions(program, built.name, run_input(built, samples, 1), built.folder)
-    return sum(count.value for count in said.counts) if said else 0
 
 
 def are_equal(

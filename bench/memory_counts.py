@@ -1,0 +1,68 @@
+"""Instructions of a run of a network: on this machine, and on an emulated Cortex-M4F."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbuild.base.paths import builtin_folder
+from dlbuild.build.targets import TargetBook, read_target_files, target_files
+from dlbuild.ir.target import Target
+from dlbuild.run.board import BoardMaker, BoardProgram
+from dlbuild.run.callgrind import instructions
+from dlbuild.run.counter import counter
+from dlbuild.run.runner import Built, Values, model_program, run_input, run_model
+from dlbuild.run.runner_program import Compiler, compile_program
+
+CORE = "cortex-m4f"
+FLAGS = ("-O2",)
+
+
+def core() -> Target:
+    """Return the built-in target of the emulated core, whose kernels are hand-written."""
+    files = target_files((builtin_folder(),))
+    return TargetBook({}, read_target_files(files, Path.as_posix)).resolve(CORE).target
+
+
+def on_host(built: Built, samples: Sequence[Values]) -> int:
+    """Return the instructions of one run at -O2; 0 without valgrind.
+
+    The model is compiled apart, so that its run is not a part of what calls it.
+    """
+    work = built.folder / "count"
+    work.mkdir(exist_ok=True)
+    sources = [built.folder / f"{built.name}{end}.c" for end in ("", "_weights")]
+    text = model_program(built, is_linked=True)
+    program = compile_program(text, "run", sources, Compiler("gcc", FLAGS), work)
+    said = instructions(program, built.name, run_input(built, samples, 1), work)
+    return sum(count.value for count in said.counts) if said else 0
+
+
+def on_core(built: Built, sample: Values) -> tuple[int, list[list[Values]]]:
+    """Return the instructions of one run on the emulated core, and its outputs.
+
+    Raises:
+        UserError: there is no such compiler or emulator, or the network does not fit the board.
+    """
+    work = built.folder / "core"
+    work.mkdir(exist_ok=True)
+    sources = [built.folder / f"{built.name}{end}.c" for end in ("", "_weights")]
+    text = model_program(built, is_linked=True)
+    maker = BoardMaker(built.target, built.options)
+    counting = _Counting(maker.program(text, "run", sources, work), counter(work))
+    outputs = run_model(built, counting, [sample], 1)
+    return counting.count, [list(runs) for runs in outputs]
+
+
+@dataclass
+class _Counting:
+    """A program for the emulator, and the instructions of its last run."""
+
+    program: BoardProgram
+    plugin: Path
+    count: int = 0
+
+    def run(self, sent: bytes) -> bytes:
+        """See Runnable."""
+        said = self.program.converse(sent, ["-plugin", f"file={self.plugin}"])
+        self.count = sum(count.value for count in said.counts)
+        return bytes(said.content)
