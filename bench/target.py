@@ -8,6 +8,8 @@ and each rounding that the core has (`fixed` on all, `exact` where there is an F
 - the outputs are equal to those on this machine, to the bit;
 - the same network without its constant channels (`vwwc`) gives the same outputs, to the bit;
 - two runs cost the same number of instructions;
+- in strips of single rows (`optimize: ram`, rounding `fixed`) a network takes at most 1.10 times
+  the instructions that it takes layer by layer;
 - where the vendor's library was counted on such a core, `fixed` takes no greater part of its count
   than it may, and no count is above the pinned one (`target_counts.yaml`);
 - the stack that was overwritten is no more than `dlbuild size` says;
@@ -21,7 +23,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -58,17 +60,25 @@ CORES = {
 }
 NO_FPU = ("m3",)
 HOST = "host"
+STRIPS = "strips"
+"""A build with `fixed` rounding and `optimize: ram`, in place of a rounding."""
+
+IN_STRIPS = ("m4f", "m55", "rv32")
+MOST_IN_STRIPS = 1.10
+"""Instructions in strips over those layer by layer."""
+
 COUNTS = yaml.safe_load((Path(__file__).parent / "target_counts.yaml").read_text(encoding="utf-8"))
 COLUMNS = ("instructions", "per MAC", "of vendor's", "stack", "said", "written", "arena", "flash")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One network on one core. text: its figures. faults: what must not be."""
+    """One network on one core. text: its figures. faults: what must not be. cost: instructions."""
 
     label: str
     text: str
     faults: tuple[str, ...]
+    cost: int = 0
 
 
 def main() -> int:
@@ -116,6 +126,13 @@ def recipe_text(models: dict[str, Path], cores: Sequence[str]) -> str:
         for rounding in ("fixed", *(("exact",) if name not in NO_FPU else ())):
             base = CORES.get(name, HOST)
             targets[f"{name}-{rounding}"] = {"extends": base, "requantize": rounding}
+        if name in IN_STRIPS:
+            base = CORES[name]
+            targets[f"{name}-{STRIPS}"] = {
+                "extends": base,
+                "requantize": "fixed",
+                "optimize": "ram",
+            }
     return yaml.safe_dump({"version": 1, "models": entries, "targets": targets}, sort_keys=False)
 
 
@@ -132,6 +149,7 @@ def measure(jobs: int) -> tuple[int, int]:
         for row in pool.map(lambda one: check(engine, one, contents), there):
             print(row.text, flush=True)
             rows.append(row)
+    rows += in_strips({row.label: row for row in rows})
     for row in rows:
         for fault in row.faults:
             print(f"{row.label}: {fault}")
@@ -151,7 +169,7 @@ def check(engine: Engine, one: Build, contents: dict[str, bytes]) -> Row:
     except UserError as fault:
         return Row(one.label, f"{one.label:<24} FAILED", (str(fault),))
     faults = list(found.faults)
-    rounding = one.target.rpartition("-")[2]
+    rounding = one.target.rpartition("-")[2].replace(STRIPS, "fixed")
     if found.content != contents[f"{FOLDED.get(one.model, one.model)}@{HOST}-{rounding}"]:
         faults.append("the outputs differ from those on this machine")
     if not found.is_repeatable:
@@ -159,7 +177,22 @@ def check(engine: Engine, one: Build, contents: dict[str, bytes]) -> Row:
     if found.stack_bytes is None or found.stack_limit is None or found.written is None:
         faults.append("stack or memory were not measured")
     faults += count_faults(one, found.cost)
-    return Row(one.label, text_of(engine, one, found, faults), tuple(faults))
+    return Row(one.label, text_of(engine, one, found, faults), tuple(faults), found.cost)
+
+
+def in_strips(rows: Mapping[str, Row]) -> list[Row]:
+    """Print what strips take of the instructions layer by layer; return a row for each."""
+    found = []
+    for label, row in rows.items():
+        whole = rows.get(label.replace(f"-{STRIPS}", "-fixed"))
+        if not label.endswith(f"-{STRIPS}") or whole is None or not (row.cost and whole.cost):
+            continue
+        ratio = row.cost / whole.cost
+        text = f"{label}: {ratio:.3f} of the instructions layer by layer"
+        print(text, flush=True)
+        faults = (f"{MOST_IN_STRIPS:.2f} is allowed",) if ratio > MOST_IN_STRIPS else ()
+        found.append(Row(label, text, faults, row.cost))
+    return found
 
 
 def vendor_ratio(one: Build, cost: int) -> float | None:

@@ -110,12 +110,14 @@ class _Point:
     kept: tuple[str, ...]
     position: str
     arguments: tuple[str, ...]
+    given: tuple[str, ...] = ()
 
     def __call__(self, depth: int, value: str, position: str, *kept: str) -> str:
         """Return the call. kept: the values of the axes that the template counts itself."""
         at = [position] if self.position else []
         at += [code for axis, code in zip(self.axes, kept, strict=True) if axis in self.kept]
-        return filled(f"{' ' * INDENT * depth}{self.name}(", [value, *at, *self.arguments], ");")
+        items = [value, *at, *self.given, *self.arguments]
+        return filled(f"{' ' * INDENT * depth}{self.name}(", items, ");")
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,10 @@ class _Handwritten:
             tuple(a for a in kernel.keep if a in rest.domain),
             position[0] if position else "",
             tuple(names[n] for n in later),
+            self._rest_given(nest, rest, by_value, names),
         )
         finish = _Finish(self, point, rest, tuple(of[n] for n in later), by_value, names)
-        given: tuple[str, ...] = (ROW,) if ROW in nest.given else ()
+        given = tuple(nest.given)
         context = self._context(nest, point, given, names, by_value)
         template = self.environment.get_template(kernel.template)
         body = template.render(signature="", result_function="", **context)
@@ -199,7 +202,10 @@ class _Handwritten:
             "shape": {o.name: o.shape for o in operands},
             "pitch": {o.name: strides(o.shape, self.orders.get(o.name, ())) for o in operands},
             "points": prod(nest.extent[a] for a in nest.domain if a not in kernel.keep),
-            "row": given[0] if given else "",
+            "row": ROW if ROW in given else "",
+            "part": _part(nest),
+            "top": {name: _given(nest, f"{a.operand}_top") for name, a in nest.access.items()},
+            "origin": {name: _origin(nest, name) for name in nest.access},
             "ring": {name: _ring(access) for name, access in nest.access.items()},
             "is_row": {
                 name: ROW in nest.given and ROW not in _axes(access)
@@ -215,6 +221,13 @@ class _Handwritten:
         words = set(re.findall(r"\w+", body))
         return tuple(o.name for o in self.instance.operands if names[o.name] in words)
 
+    def _rest_given(
+        self, nest: Nest, rest: Lowered, by_value: frozenset[str], names: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        """Return the numbers of the caller that the steps behind the fold need."""
+        words = set(re.findall(r"\w+", "\n".join(self.body(rest, by_value, names))))
+        return tuple(name for name in nest.given if name in words)
+
     def body(self, rest: Lowered, by_value: frozenset[str], names: Mapping[str, str]) -> list[str]:
         """Return the lines that finish one point."""
         straight, printer = self.printer(rest, by_value, names)
@@ -227,7 +240,7 @@ class _Handwritten:
         """Return the steps of one point, whose axes are given, and what prints them."""
         operands = {o.name: o for o in self.instance.operands}
         given = {axis: (0, rest.extent[axis] - 1) for axis in rest.domain}
-        straight = replace(rest, domain=(), given={**rest.given, **given})
+        straight = replace(rest, domain=(), given={**rest.given, **given}, count={})
         return straight, printer_of(straight, operands, self.orders, by_value, names, ())
 
 
@@ -282,7 +295,8 @@ class _Finish:
         assert kernel is not None
         (acc, *_) = [fold.name for fold in kernel.fold.folds]
         items = [f"{ctype} {acc}"]
-        items += [f"int32_t {axis}" for axis in (self.point.position, *self.point.kept) if axis]
+        numbers = (self.point.position, *self.point.kept, *self.point.given)
+        items += [f"int32_t {number}" for number in numbers if number]
         items += [
             declared(p, self.names[p.operand], p.operand in self.of.restrict)
             for p in self.parameters
@@ -300,6 +314,26 @@ def _ring(access: Access) -> int:
             case _:
                 continue
     return 0
+
+
+def _part(nest: Nest) -> dict[str, object]:
+    """Return the part of an axis that is computed: its first point, how many, at most how many.
+
+    Nothing if all points are.
+    """
+    for axis, count in nest.count.items():
+        return {"first": f"{axis}_first", "count": count, "most": nest.extent[axis]}
+    return {}
+
+
+def _given(nest: Nest, name: str) -> str:
+    """Return the name if the caller gives such a number, else nothing."""
+    return name if name in nest.given else ""
+
+
+def _origin(nest: Nest, access: str) -> str:
+    """Return the number of the first column that is there of what an access reads, if given."""
+    return next((name for name in nest.given if name.startswith(f"{access}_first")), "")
 
 
 def _axes(access: Access) -> set[str]:

@@ -28,12 +28,14 @@ class Handwriting:
 
     name: of the rule's kernel that fits. obstacle: why the nest is printed all the same, else
     nothing. rows: axes along which it may be called for one point. scratch: what it needs then.
+    columns: axes of which it computes a part of a row too, from inputs that are there in part.
     """
 
     name: str
     obstacle: str = ""
     rows: tuple[str, ...] = ()
     scratch: tuple[Scratch, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

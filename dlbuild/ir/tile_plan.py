@@ -83,7 +83,7 @@ class Layer:
     adds row after row of what it reads to `sums`, and writes at the end).
     room: layers whose progress it waits for, so as not to overwrite a row that they read.
     passes: where a strip runs through its rows several times, the columns [first, end) that are
-    computed in each; across: which columns a column reads.
+    computed in each; columns: the axis along which they lie; across: which columns a column reads.
     """
 
     kernel: str
@@ -95,6 +95,7 @@ class Layer:
     room: tuple[str, ...] = ()
     passes: tuple[tuple[int, int], ...] = ()
     across: tuple[RowRead, ...] = ()
+    columns: str = ""
 
     @property
     def most_columns(self) -> int:
@@ -292,13 +293,15 @@ def resident_names(profile: Profile, tiles: TilePlan) -> frozenset[str]:
 def handwritten_kernel(kernel: Kernel, tiles: TilePlan) -> Handwriting | None:
     """Return the hand-written kernel that computes a node under a plan, None if the nest does.
 
-    Windows in a near memory, parts of rows and their sums are the nest's; so are rows along another
-    axis.
+    Windows in a near memory and sums of rows are the nest's; so are rows along another axis, and
+    parts of rows if the kernel computes whole ones alone.
     """
     found = kernel.handwriting
     if found is None or found.obstacle or any(t.kernel == kernel.name for t in tiles.tilings):
         return None
     layers = [a for strip in tiles.strips for a in strip.layers if a.kernel == kernel.name]
-    if any(layer.sums or layer.passes or layer.axis not in found.rows for layer in layers):
-        return None
+    for layer in layers:
+        is_cut = layer.passes and layer.columns not in found.columns
+        if layer.sums or layer.axis not in found.rows or is_cut:
+            return None
     return found

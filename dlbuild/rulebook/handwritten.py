@@ -58,6 +58,7 @@ def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Ha
         made=tuple(c.made for c in own),
         keep=spec.keep,
         rows=spec.rows,
+        columns=spec.columns,
         sizes=sizes_of(taken.names),
     )
 

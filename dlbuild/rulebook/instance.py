@@ -145,7 +145,7 @@ class Handwritten:
     result: the value over the fold's variables that the template computes for each point; the
     rest of the steps is made from it. fold, access: what the template stands for, as matched.
     uses: the operands that it reads. operands, made: constants and scratch that are its own.
-    keep, rows: see `rule.KernelSpec`.
+    keep, rows, columns: see `rule.KernelSpec`.
     """
 
     name: str
@@ -158,6 +158,7 @@ class Handwritten:
     made: tuple[Made, ...]
     keep: tuple[str, ...]
     rows: tuple[str, ...]
+    columns: tuple[str, ...]
     sizes: Mapping[str, Size]
 
 

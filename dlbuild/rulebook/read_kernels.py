@@ -11,7 +11,7 @@ from dlbuild.rulebook.source import entries, expression, words
 
 KEYS = (
     *("name", "when", "target", "let", "constants"),
-    *("uses", "scratch", "keep", "rows", "result", "template"),
+    *("uses", "scratch", "keep", "rows", "columns", "result", "template"),
 )
 """The keys of a kernel, in order."""
 
@@ -25,7 +25,6 @@ def _kernel(node: Node) -> KernelSpec:
     owner = "a kernel"
     spec = table(node, owner)
     spec.check_keys(KEYS, owner)
-    keep, rows = words(spec.get("keep"), "keep"), words(spec.get("rows"), "rows")
     scratch = entries(spec.get("scratch"), "scratch")
     if len(scratch) > 1:
         raise spec["scratch"].error(
@@ -39,8 +38,9 @@ def _kernel(node: Node) -> KernelSpec:
         constants=constants(spec.get("constants")),
         uses=words(spec.require("uses", owner), "uses"),
         scratch={key: _scratch(key, value) for key, value in scratch.items()},
-        keep=keep,
-        rows=rows,
+        keep=words(spec.get("keep"), "keep"),
+        rows=words(spec.get("rows"), "rows"),
+        columns=words(spec.get("columns"), "columns"),
         result=expression(spec.require("result", owner), "result"),
         template=word(spec.require("template", owner), "template"),
     )

@@ -147,7 +147,8 @@ class KernelSpec:
 
     uses: the operands that its template reads in place of those of the fold.
     keep: axes of the domain that it counts itself; it sees all others as one.
-    rows: axes along which it can be called for one point.
+    rows: axes along which it can be called for one point. columns: axes of which it then computes
+    a part if asked to; its inputs may be there in part too.
     """
 
     name: str
@@ -159,6 +160,7 @@ class KernelSpec:
     scratch: Mapping[str, ScratchSpec]
     keep: tuple[str, ...]
     rows: tuple[str, ...]
+    columns: tuple[str, ...]
     result: Scalar
     template: str
 

@@ -163,7 +163,11 @@ class Groups(Lives):
         kernels = [self.profile.kernel[layer.kernel] for layer in strip.layers]
         columns = {k.name: self._columns(k.name).count for k in kernels}
         macs = {k.name: k.macs for k in kernels}
-        layers = [replace(y, across=self._columns(y.kernel).reads) for y in strip.layers]
+        layers = [
+            replace(y, across=along.reads, columns=along.axis)
+            for y in strip.layers
+            for along in [self._columns(y.kernel)]
+        ]
         kept = self.kept_bytes(first, last)
         for cutting in cuttings(layers, strip.rings, columns, macs):
             cut = Strip(cutting.layers, cutting.rings)

@@ -55,14 +55,14 @@ def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> P
 def _without_handwriting_of(
     fetched: frozenset[str], kernels: tuple[Kernel, ...]
 ) -> tuple[Kernel, ...]:
-    """Return the kernels; those that read rows as they are fetched are printed as nests."""
+    """Return the kernels; those that read rows as they are fetched may have to be nests."""
     found: list[Kernel] = []
     for kernel in kernels:
         made = kernel
         if fetched & set(kernel.reads):
             if kernel.alias is not None:
                 fetched |= set(kernel.writes)
-            if kernel.handwriting is not None:
+            if kernel.handwriting is not None and not kernel.handwriting.columns:
                 reason = "the rows of its input are fetched"
                 made = replace(kernel, handwriting=Handwriting(kernel.handwriting.name, reason))
         found.append(made)
@@ -141,7 +141,7 @@ def _handwriting(
     scratch = tuple(
         Scratch(o.name, o.dtype, o.shape[0]) for o in kernel.operands if o.role == "scratch"
     )
-    return Handwriting(kernel.name, found, kernel.rows, () if found else scratch)
+    return Handwriting(kernel.name, found, kernel.rows, () if found else scratch, kernel.columns)
 
 
 def _alias(instance: Instance, orders: Orders, reads: tuple[str, ...]) -> Alias | None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from math import prod
 from pathlib import Path
 
@@ -308,6 +309,7 @@ def test_clang_format_leaves_hand_written_kernels_as_they_are(
     tmp_path: Path, source: Source
 ) -> None:
     rows = [kernel for name in ROWS for core in CORES for kernel in rows_printed(name, core)[:1]]
+    rows += [kernel for name in ROWS for *_, kernel in parts_printed(name)[:1]]
     code = source([text for text, *_ in (*everything(), *rows)])
     tool = Path(sys.executable).with_name("clang-format")
     (tmp_path / "kernels.c").write_text(code, encoding="ascii")
@@ -382,3 +384,76 @@ def test_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c: Calls) -
         whole = printed(name, "fixed", "dsp")
         expected = interpret(without_kernel(whole[1]), whole[2])["y"]
         np.testing.assert_array_equal(result["y"][:, :, 0], expected[:, :, row], name)
+
+
+def parts_printed(name: str) -> list[tuple[int, tuple[int, int], Printed]]:
+    """Return rows, columns [first, end) of them, and the functions that compute those alone.
+
+    Of the input the columns that are read are there, in a ring of rows; or rows as they are
+    brought, of all columns.
+    """
+    plain = instance_of(name, "fixed", "dsp")
+    orders = {o.name: o.order for o in plain.operands if o.order}
+    instance = with_kernel(plain)
+    arrays = numbers(instance, len(name))
+    arrays |= make(instance, arrays)
+    constants = frozenset(o.tensor for o in instance.operands if o.tensor not in ("x", "y"))
+    rows = rows_of(instance, orders, constants)
+    assert plain.handwritten is not None
+    assert rows is not None
+    if rows.columns is None or rows.columns.axis not in plain.handwritten.columns:
+        return []
+    (read,), (across,) = rows.reads, rows.columns.reads
+    _, channels, _, width = instance.operand("x").shape
+    kept = read.high - read.low
+    found: list[tuple[int, tuple[int, int], Printed]] = []
+    for most, is_fetched in ((3, False), (2, True)):
+        firsts = range(0, rows.columns.count, most)
+        passes = [(first, min(first + most, rows.columns.count)) for first in firsts]
+        reads = [(across.first(first), across.end(end - 1)) for first, end in passes]
+        wide = max(end - first for first, end in reads)
+        part = Part({"x": kept}, most, {"x": wide})
+        if is_fetched:
+            part = Part({}, most, {}, frozenset({"x"}))
+        made = row_kernel(instance, rows, part)
+        is_given = "x" in {pointer.operand for pointer in made.pointers}
+        for row, number in product(sorted({0, rows.count - 1}), sorted({0, len(passes) - 1})):
+            (first, end), (low, high) = passes[number], reads[number]
+            top = read.first(row)
+            ring = np.full((1, channels, kept, width if is_fetched else wide), 99)
+            for source in range(top, read.end(row)):
+                place = 0 if is_given else source - top if is_fetched else source % kept
+                columns = slice(None) if is_fetched else slice(low, high)
+                line = arrays["x"][:, :, source, columns]
+                ring[:, :, place, : line.shape[-1]] = line
+            text = render(
+                made.instance,
+                f"{name}_part{most}_{row}_{number}",
+                orders,
+                restrict=frozenset(o.name for o in instance.operands),
+                constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
+                environment=ENVIRONMENT,
+            )
+            numbers_given = {
+                "row": row,
+                "x_top": top,
+                "x_first3": low,
+                "ow_first": first,
+                "ow_count": end - first,
+            }
+            given = {**arrays, "x": ring.astype(np.int8)}
+            given |= {key: np.asarray(n, np.int32) for key, n in numbers_given.items()}
+            found.append((row, (first, end), (text, made.instance, given, orders)))
+    return found
+
+
+def test_parts_of_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c: Calls) -> None:
+    kernels = [(name, *part) for name in ROWS for part in parts_printed(name)]
+    results = call_in_c([kernel for *_, kernel in kernels])
+
+    assert len(kernels) > len(ROWS)
+    for (name, row, (first, end), _), result in zip(kernels, results, strict=True):
+        whole = printed(name, "fixed", "dsp")
+        expected = interpret(without_kernel(whole[1]), whole[2])["y"]
+        got = result["y"][:, :, 0, first:end]
+        np.testing.assert_array_equal(got, expected[:, :, row, first:end], name)
