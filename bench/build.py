@@ -2,6 +2,8 @@
 
     python bench/build.py [--rounds N] [--only GLOB]
 
+With ninja, CMake and emx-onnx-cgen installed, and $DLBUILD_CORPUS set, what they do is measured too.
+
 Each case is run N times in turn with `python -c pass` and, where it is named, `ninja`, so that all
 of them see the same load; the least CPU time of each (user and system, children included) counts.
 A case holds if its ratio is at most the bound that stands beside it and what it did is right: which
@@ -31,6 +33,10 @@ ROOT = Path(__file__).resolve().parent.parent
 RECIPE = "version: 1\nmodels: {{{models}}}\ntargets:\n  pc: {{extends: host}}\n"
 PASS = [sys.executable, "-c", "pass"]
 TABLES = "build/dlbuild/pc/net"
+INFINITE = float("inf")
+OWN_NINJA = 2.0
+"""What Ninja may take where it looks at the files of dlbuild as well, starting nothing."""
+BESIDE = str(Path(sys.executable).parent)
 SCRIPT = "import sys\nfrom dlbuild.__main__ import main\nsys.exit(main())\n"
 
 
@@ -40,7 +46,7 @@ class Case:
 
     before: what is done to the folder before each run, not measured. says: what has to be in the
     output. against: what the ratio is to. beside: a command whose time is not dlbuild's, run in the
-    folder after each build and taken off.
+    folder after each build and taken off. command: what is measured, if it is not a build.
     """
 
     bound: float
@@ -49,6 +55,15 @@ class Case:
     says: Callable[[str], bool]
     against: str = "python"
     beside: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a case is compared with: a command, run in a folder."""
+
+    command: list[str]
+    folder: Path
 
 
 def build_command(work: Path) -> list[str]:
@@ -89,13 +104,24 @@ def dense(bytes_: int, seed: int) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def project(folder: Path, models: Mapping[str, bytes]) -> Path:
-    """Write a project and build it once."""
+def project(
+    folder: Path, models: Mapping[str, bytes], *, n_files: int = 0, is_built: bool = True
+) -> Path:
+    """Write a project and build it once. n_files: in a pack of its own, which no stage needs."""
     folder.mkdir()
     for name, content in models.items():
         (folder / f"{name}.onnx").write_bytes(content)
     entries = ", ".join(f"{name}: {{source: {name}.onnx}}" for name in models)
-    (folder / "dlbuild.yaml").write_text(RECIPE.format(models=entries))
+    recipe = RECIPE.format(models=entries)
+    if n_files:
+        (folder / "pack" / "rules").mkdir(parents=True)
+        (folder / "pack" / "templates").mkdir()
+        for number in range(n_files):
+            (folder / "pack" / "templates" / f"{number}.j2").write_text(str(number))
+        recipe += "packs: [pack]\n"
+    (folder / "dlbuild.yaml").write_text(recipe)
+    if not is_built:
+        return folder
     time.sleep(0.1)  # an input as young as the build leaves no snapshot
     done = run(build_command(folder.parent), folder)
     assert done[1] == 0, done[2]
@@ -149,21 +175,28 @@ def is_idle(text: str) -> bool:
     return text == "nothing to do\n"
 
 
+def references(work: Path) -> dict[str, Reference]:
+    """Make what is measured beside dlbuild, as far as it is installed."""
+    found = {"python": Reference(PASS, work)}
+    if shutil.which("ninja"):
+        found["ninja"] = Reference(["ninja"], ninja_project(work / "ninja", 100))
+    return found
+
+
 def cases(work: Path) -> dict[str, Case]:
     """Make the projects and return the cases."""
     digits = (ROOT / "examples" / "digits" / "digits.onnx").read_bytes()
     small = project(work / "small", {f"m{number}": digits for number in range(2)})
+    many = project(work / "many", {"m": digits}, n_files=1000)
     large = project(work / "large", {f"m{number}": dense(2**22, number) for number in range(4)})
-    retrained = project(work / "retrained", {"net": dense(2**20, 0)})
     remark = project(work / "remark", {"m": digits})
     warm = project(work / "warm", {"m": digits})
+    touched: dict[str, int] = {}
 
     def touch(_: int) -> None:
+        touched.update(times(large))
         for path in large.glob("*.onnx"):
             os.utime(path)
-
-    def retrain(turn: int) -> None:
-        (retrained / "net.onnx").write_bytes(dense(2**20, turn + 1))
 
     def edit(turn: int) -> None:
         path = remark / "dlbuild.yaml"
@@ -173,19 +206,128 @@ def cases(work: Path) -> dict[str, Case]:
     return {
         "nothing to do": Case(2.2, small, lambda _: None, is_idle),
         "nothing to do, to ninja": Case(7, small, lambda _: None, is_idle, "ninja"),
-        "inputs of 16 MB touched": Case(5, large, touch, is_idle),
-        "a remark in the recipe": Case(float("inf"), remark, edit, is_idle),
-        "new weights, 1 MB of int8": Case(
-            40,
-            retrained,
-            retrain,
-            lambda text: ran(text) == {"parse", "tables", "compile tables", "size", "archive"},
-            beside=("cc", "-std=c99", "-O2", "-c", "-o", "tables.o", f"{TABLES}/net_weights.c"),
+        "nothing to do, 1,000 files": Case(3, many, lambda _: None, is_idle),
+        "inputs of 16 MB touched": Case(
+            5, large, touch, lambda text: is_idle(text) and times(large) == touched
         ),
+        "a remark in the recipe": Case(INFINITE, remark, edit, is_idle),
+        "new weights, 1 MB of int8": _retrained(work),
         "build folder removed, cache warm": Case(
             12, warm, lambda _: shutil.rmtree(warm / "build"), lambda text: not ran(text)
         ),
     }
+
+
+def _retrained(work: Path) -> Case:
+    """Return the case of a model with other weights: one C file and one object are made."""
+    folder = project(work / "retrained", {"net": dense(2**20, 0)})
+    then: dict[str, int] = {}
+
+    def retrain(turn: int) -> None:
+        (folder / "net.onnx").write_bytes(dense(2**20, turn + 1))
+        then.update(times(folder))
+        time.sleep(0.1)  # as in `project`
+
+    def is_right(text: str) -> bool:
+        now = times(folder)
+        made = {name for name in now if now[name] != then[name]}
+        stages = {"parse", "tables", "compile tables", "size", "archive"}
+        return made == {"net_weights.c", "net_weights.o", "libnet.a"} and ran(text) == stages
+
+    compiler = ("cc", "-std=c99", "-O2", "-c", "-o", "tables.o", f"{TABLES}/net_weights.c")
+    return Case(40, folder, retrain, is_right, beside=compiler)
+
+
+def times(folder: Path) -> dict[str, int]:
+    """Return when each file that a build makes was written, by its name."""
+    made = (folder / "build" / "dlbuild" / "pc").rglob("*.*")
+    return {path.name: path.stat().st_mtime_ns for path in made if path.is_file()}
+
+
+PLAIN = """\
+cmake_minimum_required(VERSION 3.20)
+project(firmware C)
+file(GLOB SOURCES *.c)
+add_executable(firmware ${SOURCES})
+target_link_libraries(firmware PRIVATE m)
+"""
+
+
+def outer_cases(work: Path, found: dict[str, Reference]) -> dict[str, Case]:
+    """Return the case of a build around dlbuild's, beside one of the same C without dlbuild."""
+    if not (shutil.which("cmake") and shutil.which("ninja")):
+        return {}
+    for name in ("embed", "digits"):
+        shutil.copytree(ROOT / "examples" / name, work / "around" / "examples" / name)
+    folder, plain = work / "around" / "examples" / "embed" / "cmake", work / "plain"
+    ninja = ["ninja", "-C", "build"]
+    configure = ["cmake", "-G", "Ninja", "-S", ".", "-B", "build"]
+    ours = [f"-DDLBUILD_PYTHON={sys.executable}", f"-Ddlbuild_DIR={ROOT / 'embed' / 'cmake'}"]
+    for command in ([*configure, *ours], ninja, ninja):
+        done = run(command, folder)
+        assert done[1] == 0, done[2]
+    plain.mkdir()
+    made = [path for path in (folder / "build").rglob("*.[ch]") if "CMakeFiles" not in path.parts]
+    for path in (folder.parent / "main.c", *made):
+        shutil.copy(path, plain)
+    (plain / "CMakeLists.txt").write_text(PLAIN)
+    for command in (configure, ninja, ninja):
+        done = run(command, plain)
+        assert done[1] == 0, done[2]
+    found["ninja without dlbuild"] = Reference(ninja, plain)
+    return {
+        "nothing to do in a CMake project": Case(
+            OWN_NINJA,
+            folder,
+            lambda _: None,
+            lambda text: text.endswith("ninja: no work to do.\n"),
+            "ninja without dlbuild",
+            command=tuple(ninja),
+        )
+    }
+
+
+def rival_cases(work: Path, found: dict[str, Reference]) -> dict[str, Case]:
+    """Return the cases that another generator is measured by, if it and the corpus are there."""
+    rival = shutil.which("emx-onnx-cgen", path=os.pathsep.join((BESIDE, os.environ["PATH"])))
+    corpus = os.environ.get("DLBUILD_CORPUS")
+    if rival is None or corpus is None:
+        return {}
+    made = {}
+    for kind in ("f32", "int8"):
+        source = Path(corpus, "models", f"mlperf_vww_mobilenetv1_{kind}", "model.onnx")
+        folder = project(work / kind, {"net": source.read_bytes()}, is_built=False)
+        command = [rival, "compile", "net.onnx", "rival.c"]
+        found[f"emx-onnx-cgen, {kind}"] = Reference(command, folder)
+
+        def clear(_: int, folder: Path = folder) -> None:
+            for name in ("build", "cache"):
+                shutil.rmtree(folder / name, ignore_errors=True)
+
+        made[f"C of MobileNetV1, {kind}, nothing known"] = Case(
+            0.5,
+            folder,
+            clear,
+            lambda text: "render" in ran(text),
+            f"emx-onnx-cgen, {kind}",
+            command=(*build_command(work), "--sources"),
+        )
+    return made
+
+
+def measured(case: Case, reference: Reference, work: Path, rounds: int) -> tuple[float, float, str]:
+    """Return the least CPU seconds of a case and of what it is compared with, and what is wrong."""
+    best, other, fault = INFINITE, INFINITE, ""
+    for turn in range(rounds):
+        other = min(other, run(reference.command, reference.folder)[0])
+        case.before(turn)
+        cpu_s, status, text = run(list(case.command) or build_command(work), case.folder)
+        if case.beside:
+            cpu_s -= run(list(case.beside), case.folder)[0]
+        best = min(best, cpu_s)
+        if status or not case.says(text):
+            fault = f"did otherwise: {text}"
+    return best, other, fault
 
 
 def main() -> int:
@@ -197,27 +339,16 @@ def main() -> int:
     work = Path(tempfile.mkdtemp(prefix="dlbuild-speed-"))
     n_failed = 0
     try:
-        chosen = {n: c for n, c in cases(work).items() if fnmatch(n, given.only)}
-        ninja = ninja_project(work / "ninja", 100) if shutil.which("ninja") else None
+        beside = references(work)
+        known = {**cases(work), **outer_cases(work, beside), **rival_cases(work, beside)}
+        chosen = {n: c for n, c in known.items() if fnmatch(n, given.only) and c.against in beside}
         for name, case in chosen.items():
-            best = {"python": 1e9, "ninja": 1e9, "dlbuild": 1e9}
-            fault = ""
-            for turn in range(given.rounds):
-                best["python"] = min(best["python"], run(PASS, work)[0])
-                if ninja is not None:
-                    best["ninja"] = min(best["ninja"], run(["ninja"], ninja)[0])
-                case.before(turn)
-                cpu_s, status, text = run(build_command(work), case.folder)
-                if case.beside:
-                    cpu_s -= run(list(case.beside), case.folder)[0]
-                best["dlbuild"] = min(best["dlbuild"], cpu_s)
-                if status or not case.says(text):
-                    fault = f"did otherwise: {text}"
-            ratio = best["dlbuild"] / best[case.against]
+            cpu_s, other_s, fault = measured(case, beside[case.against], work, given.rounds)
+            ratio = cpu_s / other_s
             if ratio > case.bound:
                 fault = fault or "too slow"
             n_failed += bool(fault)
-            shown = f"{best['dlbuild'] * 1e3:.0f} ms, {ratio:.1f} of {case.against}"
+            shown = f"{cpu_s * 1e3:.0f} ms, {ratio:.2f} of {case.against}"
             print(f"{name}: {shown} (bound {case.bound:g}): {fault or 'ok'}", flush=True)
     finally:
         shutil.rmtree(work)
