@@ -2,7 +2,7 @@
 
     python bench/build.py [--rounds N] [--only GLOB]
 
-With ninja, CMake and emx-onnx-cgen installed, and $DLBUILD_CORPUS set, what they do is measured too.
+With ninja, CMake, emx-onnx-cgen and $DLBUILD_CORPUS there, what they do is measured as well.
 
 Each case is run N times in turn with `python -c pass` and, where it is named, `ninja`, so that all
 of them see the same load; the least CPU time of each (user and system, children included) counts.
