@@ -403,11 +403,6 @@ REFUSED = [
         "the inner extents of a and b are summed over together",
     ),
     (
-        ["float[2,5,3]", "float[5,4]"],
-        "float[2,5,4] y = FusedMatMul <transA = 1> (a, b)",
-        "y has the rows of a and the columns of b",
-    ),
-    (
         ["float[1,3,6,5]", "float[4,3,3,3]"],
         'float[1,4,4,3] y = FusedConv <activation = "Elu"> (a, b)',
         "the activation is Relu, LeakyRelu, Clip, Sigmoid, Tanh or HardSigmoid",

@@ -109,3 +109,40 @@ def test_activations_that_are_none_are_refused(names: list[str], what: str, tmp_
     with pytest.raises(UserError) as caught:
         spell_activations(Draft(str(tmp_path)), node)
     assert caught.value.what == what
+
+
+@pytest.mark.parametrize("axes", [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)])
+def test_a_product_of_transposed_matrices_needs_no_shape(
+    axes: tuple[int, int, int, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """FusedMatMul as ONNX Runtime writes it: without a value_info of its result."""
+    left, right, first, second = axes
+    one, other = [4, 3] if left else [3, 4], [5, 4] if right else [4, 5]
+    shapes = {
+        "a": [one[0], 2, one[1]] if first else [2, *one],
+        "b": [other[0], 2, other[1]] if second else other,
+    }
+    node = helper.make_node(
+        "FusedMatMul", ["a", "b"], ["t"], domain="com.microsoft", transA=left, transB=right,
+        transBatchA=first, transBatchB=second,
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node, helper.make_node("Relu", ["t"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in shapes.items()],
+        [helper.make_empty_tensor_value_info("y")],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
+    monkeypatch.chdir(tmp_path)
+
+    code = main.run(("verify",))
+
+    out = capsys.readouterr().out
+    assert code == 0, out
+    assert "against ONNX Runtime" in out

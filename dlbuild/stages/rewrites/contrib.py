@@ -1,9 +1,13 @@
 """Operators of com.microsoft that parse writes or reads, and what their results look like."""
 
+import numpy as np
+
+from dlbuild.ir.graph import Tensor
 from dlbuild.stages.rewrites.draft import Draft, Node
 
 DOMAIN = "com.microsoft"
 STAND_IN_OPSET = 22
+MATRIX_RANK = 2
 
 # operator -> (standard operator with a result of the same extents, positions of its operands,
 # position of the operand that has the result's element type)
@@ -17,6 +21,8 @@ CONTRIB: dict[tuple[str, str], tuple[str, tuple[int, ...], int]] = {
     (DOMAIN, "QLinearGlobalAveragePool"): ("GlobalAveragePool", (0,), 0),
     (DOMAIN, "QGemm"): ("Gemm", (0, 3), 0),
     (DOMAIN, "QLinearConcat"): ("Concat", (2, 5), 2),
+    (DOMAIN, "QLinearWhere"): ("Max", (0, 1, 4), 1),
+    (DOMAIN, "FusedConv"): ("Conv", (0, 1), 0),
 }
 # Operators that ONNX has taken over since; `modernize` moves them there.
 ADOPTED = frozenset(
@@ -26,6 +32,7 @@ KEPT_ATTRIBUTES = {
     "AveragePool": ("kernel_shape", "strides", "pads", "dilations", "ceil_mode", "auto_pad"),
     "Gemm": ("transA", "transB"),
     "Concat": ("axis",),
+    "Conv": ("kernel_shape", "strides", "pads", "dilations", "group", "auto_pad"),
 }
 
 
@@ -43,3 +50,25 @@ def stand_in(draft: Draft, node: Node) -> tuple[str, Node] | None:
     proxy = Node(kind, inputs, node.outputs[:1], attributes, opset=STAND_IN_OPSET)
     source = node.input(typed) or node.inputs[0]
     return draft.dtype(source), proxy
+
+
+def product(draft: Draft, node: Node) -> Tensor | None:
+    """Return the result of a product of matrices that lie transposed; None of anything else."""
+    if (node.domain, node.kind) != (DOMAIN, "FusedMatMul"):
+        return None
+    batches: list[tuple[int, ...]] = []
+    ends: tuple[int, ...] = ()
+    for side, name, kept in (("A", node.inputs[0], 0), ("B", node.inputs[1], 1)):
+        shape = draft.shape(name)
+        if len(shape) < MATRIX_RANK:  # a vector, which is not transposed, leaves no axis
+            continue
+        is_first = bool(node.integer(f"transBatch{side}", 0))
+        row = shape[0] if is_first else shape[-2]
+        batches.append(shape[1:-1] if is_first else shape[:-2])
+        is_turned = bool(node.integer(f"trans{side}", 0))
+        ends += ((row, shape[-1])[kept != is_turned],)
+    try:
+        batch = np.broadcast_shapes(*batches)
+    except ValueError:
+        return None  # the rule says what does not fit
+    return Tensor(node.outputs[0], draft.dtype(node.inputs[0]), (*batch, *ends))

@@ -20,7 +20,7 @@ from dlbuild.rulebook.results import results_of
 from dlbuild.stages.parse_graph import proto_of, tensor_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
 from dlbuild.stages.rewrites.branches import branch_of
-from dlbuild.stages.rewrites.contrib import ADOPTED, CONTRIB, stand_in
+from dlbuild.stages.rewrites.contrib import ADOPTED, CONTRIB, product, stand_in
 from dlbuild.stages.rewrites.counts import (
     count_results,
     follow_counts,
@@ -226,6 +226,9 @@ def outputs_of(draft: Draft, node: Node, book: RuleBook) -> dict[str, Tensor]:
 
 def outside_results(draft: Draft, node: Node, book: RuleBook) -> dict[str, Tensor]:
     """Return the results of an operator that ONNX does not define."""
+    multiplied = product(draft, node)
+    if multiplied is not None:
+        return {multiplied.name: multiplied}
     replacement = stand_in(draft, node)
     if replacement is not None:
         dtype, proxy = replacement

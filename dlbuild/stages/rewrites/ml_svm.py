@@ -19,6 +19,11 @@ def svm_regressor(writer: Writer) -> None:
     """Add up what each support vector has to do with the input, or the weighed columns."""
     weights = writer.floats("coefficients")
     count = writer.node.integer("n_supports", 0)
+    if not len(weights) or not len(writer.floats("rho")):
+        raise writer.refuse(
+            "a support vector machine without coefficients, or without rho, computes nothing",
+            "the attributes 'coefficients' and 'rho' are missing or empty",
+        )
     if count:
         source = likeness(writer, writer.floats("support_vectors").reshape(count, -1))
     else:
