@@ -197,7 +197,7 @@ def _measured(engine: Engine, one: Build, point: Point) -> Outcome:
     return Outcome(
         point,
         arena_bytes=sum(use.height_bytes for use in schedule.memories),
-        flash_bytes=sizes.flash_bytes,
+        flash_bytes=sizes.flash_bytes + sizes.image_bytes,
         stack_bytes=sizes.stack_bytes,
         macs=sum(profile.kernel[step.kernel].macs for step in schedule.steps)
         + again_macs(profile, tiles),
