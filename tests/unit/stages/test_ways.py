@@ -54,7 +54,7 @@ def convolutions(folder: Path) -> tuple[Graph, Profile]:
 
 def test_a_model_that_fits_is_not_refused(tmp_path: Path) -> None:
     graph, kernels = convolutions(tmp_path)
-    board = target(9000)
+    board = target(9600)
 
     check_fit(graph, kernels, tile(graph, kernels, board, OPTIONS, BOOK), board, OPTIONS, BOOK)
 
@@ -67,14 +67,14 @@ def test_the_error_names_the_budget_and_three_options_that_do(tmp_path: Path) ->
         check_fit(graph, kernels, tile(graph, kernels, board, OPTIONS, BOOK), board, OPTIONS, BOOK)
 
     assert str(caught.value) == (
-        "net@board: error: the arena needs 6,528 B of sram, the budget is 5,800 B\n"
+        "net@board: error: the arena needs 9,600 B of sram, the budget is 5,800 B\n"
         "  peak: step 0 (Conv 'conv1'), live: x 4,608 B, conv3 3,072 B, conv2 1,152 B, "
         "conv1 768 B\n"
-        "  lower bound in strips of rows: 6,528 B, reached\n"
+        "  lower bound in strips of rows: 9,600 B, reached\n"
         "  would fit: input: caller (4,992 B)\n"
         "  would fit: input: streamed (5,576 B)\n"
         "  would fit: input: external (4,992 B)\n"
-        "  fix: set sram: 6528 B, or the options of a line above"
+        "  fix: set sram: 9600 B, or the options of a line above"
     )
 
 
@@ -125,17 +125,17 @@ def test_a_smaller_arena_costs_more_work(tmp_path: Path) -> None:
 
 def test_several_cores_are_said_to_make_no_strips_and_one_is_offered(tmp_path: Path) -> None:
     graph, kernels = convolutions(tmp_path)
-    board = replace(target(9000), resources=("threads", 2))
+    board = replace(target(9600), resources=("threads", 2))
     options = replace(OPTIONS, optimize="ram")
 
     with pytest.raises(UserError) as caught:
         check_fit(graph, kernels, tile(graph, kernels, board, options, BOOK), board, options, BOOK)
 
     assert str(caught.value) == (
-        "net@board: error: the arena needs 18,432 B of sram, the budget is 9,000 B\n"
+        "net@board: error: the arena needs 18,432 B of sram, the budget is 9,600 B\n"
         "  peak: step 2 (Conv 'conv2'), live: conv2 9,216 B, conv1 6,144 B\n"
         "  lower bound layer by layer (no strips with 2 threads): 18,432 B, reached\n"
-        "  would fit: resources: {threads: 1} (6,528 B)\n"
+        "  would fit: resources: {threads: 1} (9,600 B)\n"
         "  fix: set sram: 18 KiB, or the options of a line above"
     )
 
@@ -143,7 +143,7 @@ def test_several_cores_are_said_to_make_no_strips_and_one_is_offered(tmp_path: P
 def test_strips_fit_a_budget_beside_a_memory_that_holds_tiles(tmp_path: Path) -> None:
     graph, kernels = convolutions(tmp_path)
     near = Memory("near", 512, holds=("tiles",))
-    board = replace(target(9000), memories=(near, Memory("sram", 9000)))
+    board = replace(target(9600), memories=(near, Memory("sram", 9600)))
 
     made = tile(graph, kernels, board, OPTIONS, BOOK)
     check_fit(graph, kernels, made, board, OPTIONS, BOOK)
