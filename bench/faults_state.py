@@ -120,12 +120,12 @@ def two_versions(lab: Lab) -> None:
 
 STOP = """
 import pathlib, shutil, os, dlbuild.build.steps.render as step
-true = step.render
+true = step.render_sources
 def late(*given, **named):
     for folder in {folders!r}:
         shutil.rmtree(folder, ignore_errors=True)
     return true(*given, **named)
-step.render = late
+step.render_sources = late
 """
 
 
