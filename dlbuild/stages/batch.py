@@ -23,10 +23,7 @@ from dlbuild.rulebook.plain import plain
 from dlbuild.stages.flow import NoFlow, flat_flow, flow_of
 from dlbuild.stages.parse import Parsed
 from dlbuild.stages.partial import check_partial
-
-OPSET = 13
-ADD, JOIN, TAKE = "Sum", "Concat", "Slice"
-"""The ONNX operators that add up partial sums, join parts, and take a part."""
+from dlbuild.stages.rewrites.kinds import ADD, JOIN, OPSET, TAKE
 
 
 def split_batch(parsed: Parsed, book: RuleBook, batch: Batch) -> Parsed:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from dlbuild.ir.clusters import Clusters, Communication, NodeGroup, Parallel, Piece
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
-
-OPSET = 13
+from dlbuild.stages.rewrites.kinds import COPY, JOIN, OPSET, TAKE
 
 CALLER = ""
 """Where inputs of the model lie, which every cluster may read."""
@@ -129,7 +128,7 @@ class Spread:
         made = tensor if is_output else self.named(tensor, cluster)
         self.tensors[made] = replace(self.tensors[have], name=made)
         name = self.named(f"copy {tensor}", cluster)
-        self._append(Op(name, "Identity", (have,), (made,), (), "", OPSET), cluster)
+        self._append(Op(name, COPY, (have,), (made,), (), "", OPSET), cluster)
         self.communications.append(Communication(name, "copy", (source,)))
         return made
 
@@ -142,7 +141,7 @@ class Spread:
             for what, value in (("from", cut.first), ("to", cut.last), ("axis", cut.axis))
         ]
         name = self.named(f"part of {tensor}", cluster)
-        self._append(Op(name, "Slice", (have, *bounds), (made,), (), "", OPSET), cluster)
+        self._append(Op(name, TAKE, (have, *bounds), (made,), (), "", OPSET), cluster)
         if source != cluster:
             self.communications.append(Communication(name, "scatter", (source,)))
         return made
@@ -163,7 +162,7 @@ class Spread:
         is_local = all(source == cluster for source in sources)
         name = self.named(f"{'join' if is_local else 'gather'} {whole.name}", cluster)
         attributes: tuple[tuple[str, Attribute], ...] = (("axis", axis),)
-        self._append(Op(name, "Concat", tuple(parts), (made,), attributes, "", OPSET), cluster)
+        self._append(Op(name, JOIN, tuple(parts), (made,), attributes, "", OPSET), cluster)
         if not is_local:
             self.communications.append(Communication(name, "gather", tuple(sources)))
         return made
