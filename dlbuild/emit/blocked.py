@@ -21,6 +21,12 @@ from dlbuild.rulebook.value import Expr, Local, Number, Read, walk
 
 LANE = "lane"
 
+UNROLLED = "UNROLLED"
+"""Stands before a loop over lanes: compilers that do not unroll it keep the sums in memory."""
+
+SHORT_VECTOR = 4
+"""Lanes that a turn has at least. Not all are unrolled: that would come before vectors are made."""
+
 Offsets = tuple[int, ...]
 """How far each block's axis is beyond the block's first point, of a vector's axis always 0; last
 the turn of the loop that is written out."""
@@ -157,6 +163,8 @@ class _BlockStep(StepPrinter):
         if vector is None:
             return [*lines, *inner]
         head = f"for (int32_t {LANE} = 0; {LANE} < {vector.size}; ++{LANE}) {{"
+        if all(fold.type == "f32" for fold in self.step.folds):
+            lines.append(Line(depth, f"{UNROLLED}({vector.size // SHORT_VECTOR})"))
         return [*lines, Line(depth, head), *inner, Line(depth, "}")]
 
     def _addresses(self, depth: int) -> list[Line]:
