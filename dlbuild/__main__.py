@@ -1,5 +1,6 @@
 """The command `dlbuild`. Answers a build with nothing to do before anything heavy is imported."""
 
+import gc
 import os
 import sys
 import time
@@ -7,6 +8,9 @@ import time
 from dlbuild.build.fastpath import changed_models, nothing_to_do
 from dlbuild.build.marks import Marks
 from dlbuild.cli.request import request_of, value_of, without_option
+
+_COLLECT_AFTER = 100_000
+"""Objects made between two searches for cycles; most that a command makes live as long as it."""
 
 _NOTHING_JSON = '{"event": "end", "is_ok": true, "run": 0, "found": 0}'
 
@@ -28,6 +32,7 @@ def main() -> int:
             print(_NOTHING_JSON if "--json" in request else "nothing to do", flush=True)  # noqa: T201 - as above
             # Nothing is open. To tear the interpreter down takes half as long as all of this.
             os._exit(0)
+    gc.set_threshold(_COLLECT_AFTER)
     try:
         if "build" in request:
             changed = changed_models(out, request)
@@ -42,10 +47,12 @@ def main() -> int:
                 return 0
         from dlbuild.cli.main import run  # noqa: PLC0415 - imports what a build needs
 
-        return run(arguments, started_ns)
+        status = run(arguments, started_ns)
     except KeyboardInterrupt:  # during the imports
         print("interrupted", file=sys.stderr)  # noqa: T201 - as above
         return 130
+    gc.freeze()  # the interpreter looks for cycles several times as it ends
+    return status
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from math import prod
 
@@ -86,6 +86,16 @@ class Work:
     def steps(self) -> tuple[Loop, ...]:
         """The steps that fold."""
         return tuple(step for step in self.nest.steps if step.folds)
+
+    @cached_property
+    def factors(self) -> Mapping[str, Mapping[str, int]]:
+        """By how much the address of each access grows along each axis on which it depends."""
+        return {name: dict(index.affine()) for name, index in self.flat.items()}
+
+    @cached_property
+    def element_bytes(self) -> int:
+        """Bytes of an element that is folded."""
+        return 4 if any(fold.type == "f32" for step in self.steps for fold in step.folds) else 1
 
 
 def work_of(nest: Lowered, by_value: Collection[str]) -> Work | None:
@@ -309,17 +319,21 @@ def _sizes(blocks: Blocks, lanes: int) -> dict[str, float]:
 
 def _times(work: Work, names: Sequence[str], sizes: Mapping[str, float], blocks: Blocks) -> float:
     """Return how many different values a part of a fold has in one turn of a block."""
-    flats = [work.flat[name] for name in names]
-    moving = [axis for axis in sizes if any(index.coefficient(axis) for index in flats)]
-    count = prod(sizes[axis] for axis in moving)
-    if not blocks.unrolled or not any(index.coefficient(blocks.unrolled) for index in flats):
+    factors = [work.factors[name] for name in names]
+    count: float = 1
+    for axis, size in sizes.items():
+        for one in factors:
+            if axis in one:
+                count *= size
+                break
+    if not blocks.unrolled or not any(blocks.unrolled in one for one in factors):
         return count
     turns = work.nest.extent[blocks.unrolled]
-    if len(flats) != 1:
+    if len(factors) != 1:
         return count * turns
-    step = flats[0].coefficient(blocks.unrolled)
+    step = factors[0][blocks.unrolled]
     for block in blocks.points:
-        other = flats[0].coefficient(block.axis)
+        other = factors[0].get(block.axis)
         if other and not block.is_vector and not other % step:
             return count / block.size * _distinct(block.size, other // step, turns)
     return count * turns
@@ -327,14 +341,14 @@ def _times(work: Work, names: Sequence[str], sizes: Mapping[str, float], blocks:
 
 def _addresses(work: Work, folding: Folding, blocks: Blocks) -> int:
     """Return how many addresses go from turn to turn."""
-    element_bytes = 4 if any(f.type == "f32" for step in work.steps for f in step.folds) else 1
     steps = {block.axis: block.size - 1 for block in blocks.points}
     steps[blocks.unrolled] = dict(folding.over).get(blocks.unrolled, 1) - 1
-    reaches = (
-        sum(abs(work.flat[name].coefficient(axis)) * count for axis, count in steps.items())
-        for name in folding.reads
-    )
-    return sum(1 + reach * element_bytes // REACH for reach in reaches)
+    total = 0
+    for name in folding.reads:
+        factors = work.factors[name]
+        reach = sum(abs(factors[axis]) * count for axis, count in steps.items() if axis in factors)
+        total += 1 + reach * work.element_bytes // REACH
+    return total
 
 
 @cache

@@ -151,7 +151,14 @@ class Index:
 
     def coefficient(self, axis: str) -> int:
         """Return the factor of `axis` among the affine terms."""
-        return next((factor for atom, factor in self.terms if atom == axis), 0)
+        for atom, factor in self.terms:
+            if atom == axis:
+                return factor
+        return 0
+
+    def affine(self) -> Iterator[tuple[str, int]]:
+        """Yield each axis of the affine terms with its factor."""
+        return ((atom, factor) for atom, factor in self.terms if isinstance(atom, str))
 
     def axes(self) -> Iterator[str]:
         """Yield each axis it depends on, repeats included."""
