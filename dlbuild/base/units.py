@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dlbuild.base.record import dataclass
 
 
 class QuantityError(ValueError):

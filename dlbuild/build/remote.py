@@ -12,12 +12,13 @@ import base64
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import unquote, urlsplit
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
+from dlbuild.base.record import dataclass
 from dlbuild.build.action_result import decode
 
 _FAILURES = 3

@@ -1,7 +1,9 @@
 """What a compiled model takes: the content of `plan/5-size.json`."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+
+from dlbuild.base.record import dataclass
 
 FORMAT = 3
 

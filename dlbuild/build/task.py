@@ -1,7 +1,9 @@
 """What has to be done, and after what; first by what the store has, then by running."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dlbuild.base.record import dataclass
 
 
 def _nothing() -> bool:

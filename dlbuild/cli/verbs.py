@@ -1,6 +1,6 @@
 """The verbs of the command line: which module does each, and what it is for."""
 
-from dataclasses import dataclass
+from dlbuild.base.record import dataclass
 
 
 @dataclass(frozen=True)

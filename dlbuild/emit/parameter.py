@@ -1,6 +1,6 @@
 """The parameters of a kernel's C function."""
 
-from dataclasses import dataclass
+from dlbuild.base.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

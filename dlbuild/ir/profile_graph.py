@@ -1,7 +1,6 @@
 """The profile graph of a build: calls of kernel functions, and the data that flows between them."""
 
-from dataclasses import dataclass
-
+from dlbuild.base.record import dataclass
 from dlbuild.ir.tile_plan import Box
 
 

@@ -1,8 +1,10 @@
 """What a model is built for: memories, cores, costs, toolchain; and the options of one build."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from dlbuild.base.record import dataclass
 
 Rounding = Literal["exact", "fixed"]
 

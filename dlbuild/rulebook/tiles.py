@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from dlbuild.base.record import dataclass
 from dlbuild.rulebook.derive import splittable_axes
 from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.instance import Access, Fold, Loop, Nest, Operand, Store

@@ -2,12 +2,13 @@
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 
 from dlbuild.base.errors import UserError
+from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, Tensor
 from dlbuild.ir.weights import Array, numpy_dtype

@@ -1,6 +1,8 @@
 """What each byte holds while a plan is replayed."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dlbuild.base.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

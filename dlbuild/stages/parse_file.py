@@ -1,7 +1,6 @@
 """The model's bytes: the ONNX file and the external data files it names."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -9,6 +8,7 @@ from google.protobuf.message import DecodeError, Message
 from onnx import numpy_helper
 
 from dlbuild.base.errors import UserError
+from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.weights import Array, dtype_name
 

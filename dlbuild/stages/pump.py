@@ -7,8 +7,9 @@ rings are first those of the demand order, then what the pump itself was seen to
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dlbuild.base.record import dataclass
 from dlbuild.ir.tile_plan import Layer, RowRead
 
 INPUT = -1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from dlbuild.base.record import dataclass
 from dlbuild.stages.tile_parts import Counts, Part, all_parts
 from dlbuild.stages.tile_space import Moved, TileSpace
 

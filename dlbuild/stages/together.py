@@ -1,9 +1,10 @@
 """What strips change in a schedule: which steps run together, what is a ring, what may overlap."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.schedule import Buffer
 from dlbuild.ir.target import Memory
