@@ -62,7 +62,8 @@ class CodeDigests:
                     if imported.partition(".")[0] == top
                     for name in _with_parents(imported)
                 )
-                self._files[module] = (sha256(content), tuple(imports))
+                named = tuple(name for name in imports if _source_of(name) is not None)
+                self._files[module] = (sha256(content), named)
         return self._files[module]
 
 
@@ -81,11 +82,11 @@ def _imports(text: str) -> Iterator[str]:
                 yield f"{module}.{name}"
 
 
-def _with_parents(module: str) -> Iterator[str]:
+@cache
+def _with_parents(module: str) -> tuple[str, ...]:
     """Importing a.b.c runs a and a.b first."""
     parts = module.split(".")
-    for count in range(1, len(parts) + 1):
-        yield ".".join(parts[:count])
+    return tuple(".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def _source_of(module: str) -> Path | None:

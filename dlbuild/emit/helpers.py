@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import jinja2
 
@@ -24,6 +25,7 @@ VECTORS = "arm_mve.h"
 """Included only where the compiler has MVE."""
 
 
+@lru_cache(maxsize=1)  # to look through the folders takes as long as the search in a text
 def helper_names(environment: jinja2.Environment) -> tuple[str, ...]:
     """Return the names of all helpers on the search path, in alphabetical order."""
     found = environment.list_templates(filter_func=_is_helper)
