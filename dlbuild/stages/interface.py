@@ -13,10 +13,11 @@ api_version structure arena_bytes arena_budget weights_bytes weights_bin macs ok
 params_load params_save params_bytes align arena_section weights_section code_section
 tables begun check use in_use head_t image_t image_bytes image_align
 no_image misaligned truncated foreign damaged stale
+base job
 """
 
 
-_OF_CLUSTERS = "at base end job stream"
+_OF_CLUSTERS = "at end stream"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import onnx
 import pytest
 import yaml
 
@@ -30,8 +31,8 @@ DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 RACES = "-fsanitize=thread"
 
 
-def project(folder: Path, model: str, target: dict[str, object]) -> tuple[Engine, Build]:
-    """Build one of the digits nets for a target of this machine."""
+def project(folder: Path, model: str | Path, target: dict[str, object]) -> tuple[Engine, Build]:
+    """Build one of the digits nets, or a model of a path, for a target of this machine."""
     recipe = {
         "version": 1,
         "models": {"digits": {"source": str(DIGITS / f"{model}.onnx")}},
@@ -82,6 +83,21 @@ def test_threads_compute_what_the_model_does(tmp_path: Path, model: str, schedul
 def test_cores_and_processing_elements_do_too(tmp_path: Path, kind: str) -> None:
     target: dict[str, object] = {"resources": {kind: 2}}
     engine, one = project(tmp_path, "digits_int8", target)
+    assert verdict_of(engine, one, Checks(n_runs=2)).passed
+
+
+def test_tensors_may_have_the_names_that_the_code_of_cores_uses(tmp_path: Path) -> None:
+    model = onnx.load(DIGITS / "digits.onnx")
+    names = {model.graph.input[0].name: "base", model.graph.output[0].name: "job"}
+    for node in model.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    model.graph.input[0].name, model.graph.output[0].name = "base", "job"
+    onnx.save(model, tmp_path / "renamed.onnx")
+    target: dict[str, object] = {"resources": {"threads": 2}}
+
+    engine, one = project(tmp_path, tmp_path / "renamed", target)
+
     assert verdict_of(engine, one, Checks(n_runs=2)).passed
 
 
