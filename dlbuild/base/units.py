@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-
-from dlbuild.base.record import dataclass
+from dataclasses import dataclass
 
 
 class QuantityError(ValueError):

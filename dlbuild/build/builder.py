@@ -1,6 +1,7 @@
 """Builds a recipe: one task for each stage of each build, and for each check of a target."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +11,6 @@ from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
 from dlbuild.base.files import sweep, write_if_changed
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.record import dataclass
 from dlbuild.build.cache import Far, open_store
 from dlbuild.build.engine import Engine, Finished, LostContentError, path_of
 from dlbuild.build.fastpath import STATE_FOLDER

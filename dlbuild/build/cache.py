@@ -12,12 +12,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.files import read, remove, sweep, write_atomically
-from dlbuild.base.record import dataclass
 from dlbuild.build.action_result import Digest, decode, encode
 
 LAYOUT = "v1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
@@ -13,7 +13,6 @@ from typing import Protocol, cast
 from dlbuild.base.digest import digest, sha256
 from dlbuild.base.errors import UserError
 from dlbuild.base.files import write_if_changed
-from dlbuild.base.record import dataclass
 from dlbuild.build.cache import Store
 from dlbuild.build.explain import reasons
 from dlbuild.build.fastpath import STATE_FOLDER

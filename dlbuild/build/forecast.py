@@ -1,9 +1,9 @@
 """What a build would do now and why, and why each stage was made last time."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
-from dlbuild.base.record import dataclass
 from dlbuild.build.engine import Engine
 from dlbuild.build.explain import outcome, reasons
 from dlbuild.build.keys import key_of

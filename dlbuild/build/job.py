@@ -1,10 +1,9 @@
 """What a stage is given: bytes by name, and only those settings that are in its key."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.batch import Batch
 from dlbuild.ir.target import Options, Target
 

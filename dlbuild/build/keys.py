@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from sys import version_info
@@ -10,7 +10,6 @@ from sys import version_info
 from dlbuild.base.digest import Json, canonical_json, digest, sha256
 from dlbuild.base.installed import installed
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.record import dataclass
 from dlbuild.build.code import CodeDigests
 from dlbuild.build.job import Settings
 from dlbuild.build.project import Build, Recipe

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from dlbuild.base.digest import Json
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.units import QuantityError, Unit, read_quantity
 from dlbuild.base.yamlsrc import Node, Scalar, Table, flag, integer, items, number, table, word

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dlbuild.base.digest import canonical_json
 from dlbuild.base.files import write_atomically
-from dlbuild.base.record import dataclass
 
 FORMAT = 1
 LEDGER = "ledger.json"

@@ -1,10 +1,10 @@
 """What dlbuild.yaml asks for, read and resolved. Apart from its reader, which few builds need."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.record import dataclass
 from dlbuild.build.job import Tolerance
 from dlbuild.ir.batch import Batch
 from dlbuild.ir.target import Options, Target

@@ -1,12 +1,11 @@
 """dlbuild.yaml, read and resolved: models, targets, and the builds with all their options."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.record import dataclass
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.yamlsrc import (
     Items,

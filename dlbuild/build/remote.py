@@ -12,13 +12,12 @@ import base64
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import unquote, urlsplit
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.build.action_result import decode
 
 _FAILURES = 3

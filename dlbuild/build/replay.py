@@ -5,12 +5,12 @@ name of its command and folder. If all inputs are still as the snapshot says, th
 of that build: they are read from the store, each verified, and written.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlbuild.base.digest import digest
 from dlbuild.base.errors import UserError
 from dlbuild.base.files import read, write_if_changed
-from dlbuild.base.record import dataclass
 from dlbuild.build.cache import Store, cache_folder
 from dlbuild.build.fastpath import (
     STATE_FOLDER,

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from types import ModuleType
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
 from dlbuild.base.files import read, write_if_changed
-from dlbuild.base.record import dataclass
 from dlbuild.build import job, project
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished

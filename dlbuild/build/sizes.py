@@ -1,9 +1,7 @@
 """What a compiled model takes: the content of `plan/5-size.json`."""
 
 import json
-from dataclasses import asdict
-
-from dlbuild.base.record import dataclass
+from dataclasses import asdict, dataclass
 
 FORMAT = 3
 

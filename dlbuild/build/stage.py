@@ -1,8 +1,8 @@
 """What a stage and a pipeline are, and where the files that stages make are written."""
 
+from dataclasses import dataclass
 from typing import Literal
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.target import Target
 
 Folder = Literal["rules/ops", "templates", "boards"]

@@ -7,12 +7,11 @@ it made is in the store, so that a second sweep, or one that was broken off, run
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.units import SIZE, QuantityError, whole
 from dlbuild.build.builder import How, build

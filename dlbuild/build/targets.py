@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.record import dataclass
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.units import COST, RATE, SIZE, TIME, read_quantity, whole
 from dlbuild.base.yamlsrc import (

@@ -1,9 +1,7 @@
 """What has to be done, and after what; first by what the store has, then by running."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-
-from dlbuild.base.record import dataclass
+from dataclasses import dataclass, replace
 
 
 def _nothing() -> bool:

@@ -4,11 +4,11 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from dlbuild.base.record import dataclass
 from dlbuild.build.builder import How, build
 from dlbuild.build.pipeline import with_verify
 from dlbuild.build.recipe import PROJECT_FILE, read_recipe

@@ -1,6 +1,6 @@
 """The verbs of the command line: which module does each, and what it is for."""
 
-from dlbuild.base.record import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

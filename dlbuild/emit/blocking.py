@@ -9,12 +9,11 @@ access depends on, what is computed, how many registers there are.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from math import prod
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.lower import Block, Lowered, values_of
 from dlbuild.ir.target import Registers
 from dlbuild.rulebook.index import Index

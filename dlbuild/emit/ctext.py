@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ctypes import COMPUTE, LIMITS, STORAGE, is_encoded, is_packed, number
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.ranges import Ranges, is_within

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ctext import ValueText
 from dlbuild.emit.ctypes import COMPUTE
 from dlbuild.emit.literals import COLUMNS

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ranges import Ranges
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Condition, Loop

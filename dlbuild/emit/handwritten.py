@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import jinja2
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.about import kernel_comment
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctypes import COMPUTE, storage

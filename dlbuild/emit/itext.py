@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ranges import Ranges
 from dlbuild.rulebook.index import Atom, Folded, Index, Loaded, Quotient, Remainder, Tabled
 

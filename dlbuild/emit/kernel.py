@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import jinja2
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.about import kernel_comment
 from dlbuild.emit.blocked import LANE, blocked_lines, from_starts
 from dlbuild.emit.comments import filled

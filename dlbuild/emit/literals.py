@@ -6,12 +6,12 @@ memory for each float. Repeated: one number and macros that multiply it, whateve
 Measurements: gcc 12 and clang 14, 2026-11.
 """
 
+from dataclasses import dataclass
 from math import gcd, isinf, isnan
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 
 Array = NDArray[np.generic]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.itext import Place
 from dlbuild.emit.liveness import live_steps, variables_of
 from dlbuild.emit.ranges import Span, box_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit import guards
 from dlbuild.emit.ctext import ValueText
 from dlbuild.emit.ctypes import COMPUTE

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ctypes import COMPUTE, STORAGE, is_encoded, is_packed
 from dlbuild.rulebook.instance import Operand
 from dlbuild.rulebook.value import COMPUTE_TYPE

@@ -1,6 +1,6 @@
 """The parameters of a kernel's C function."""
 
-from dlbuild.base.record import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, prod
 from types import MappingProxyType
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ctypes import LIMITS
 from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.instance import Fold, Loop

@@ -7,9 +7,8 @@ division for each element; the rows that one call reads are known at its head.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.fit import Line
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.lower import Lowered

@@ -1,6 +1,6 @@
 """Into how many parts a batch is divided, and which inputs hold it."""
 
-from dlbuild.base.record import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

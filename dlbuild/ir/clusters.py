@@ -5,10 +5,9 @@ constants, and what the caller gives; a communication node alone reads what anot
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
-
-from dlbuild.base.record import dataclass
 
 Parallel = Literal["data", "model", "pipeline"]
 """What is divided: the batch, the output channels of each layer, or the layers."""

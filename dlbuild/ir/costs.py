@@ -1,9 +1,8 @@
 """What kernels cost: measured on a target and kept in a file, or predicted."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-
-from dlbuild.base.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

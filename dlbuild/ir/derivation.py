@@ -6,8 +6,8 @@ made by the same steps.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir import weights
 from dlbuild.ir.compact import pack, unpack
 from dlbuild.ir.weights import Array

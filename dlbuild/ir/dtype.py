@@ -1,8 +1,7 @@
 """Element types of tensors, by the names of the ONNX specification in numpy's spelling."""
 
+from dataclasses import dataclass
 from typing import Literal
-
-from dlbuild.base.record import dataclass
 
 Kind = Literal["float", "int", "uint", "bool"]
 

@@ -1,11 +1,11 @@
 """The structure of a model: tensors and operators, without any weight value."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Literal
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.clusters import ONE_CLUSTER, Clusters
 from dlbuild.ir.dtype import DTYPES
 

@@ -7,11 +7,10 @@ its offset. Numbers are little endian. What is between the tables is zero.
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir import codec
 
 MAGIC = b"DLBW"

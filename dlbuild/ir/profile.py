@@ -1,9 +1,8 @@
 """What the profile stage decided: kernels in order, and where axes lie in memory."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-
-from dlbuild.base.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

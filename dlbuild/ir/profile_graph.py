@@ -1,6 +1,7 @@
 """The profile graph of a build: calls of kernel functions, and the data that flows between them."""
 
-from dlbuild.base.record import dataclass
+from dataclasses import dataclass
+
 from dlbuild.ir.tile_plan import Box
 
 

@@ -1,9 +1,8 @@
 """What the schedule stage decided: when each task runs, and where each tensor lies."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-
-from dlbuild.base.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

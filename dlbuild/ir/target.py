@@ -1,10 +1,8 @@
 """What a model is built for: memories, cores, costs, toolchain; and the options of one build."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
-
-from dlbuild.base.record import dataclass
 
 Rounding = Literal["exact", "fixed"]
 

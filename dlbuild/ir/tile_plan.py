@@ -1,8 +1,7 @@
 """What the tile stage decided: tasks of each kernel, strips, loops through a near memory."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.profile import Handwriting, Kernel, Profile
 
 

@@ -1,8 +1,8 @@
 """How each memory of a build is filled, as plain text: how far, by what, and when most."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.base.units import bytes_text
 from dlbuild.ir.schedule import MemoryUse, Schedule
 from dlbuild.report.text import table_text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook.bind import Binding, Unfit, size
 from dlbuild.rulebook.index import UNBOUNDED, Index

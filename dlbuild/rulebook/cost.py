@@ -2,10 +2,10 @@
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.derive import loaded_operands, step_reads, used_by
 from dlbuild.rulebook.index import Index

@@ -1,10 +1,10 @@
 """What follows from the maps and steps of an instance: aliases, sharing, what may be divided."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from math import prod
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.address import address
 from dlbuild.rulebook.index import Index, Loaded

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
-
-from dlbuild.base.record import dataclass
 
 Bound = tuple[int, int]
 """An inclusive range [low, high]."""

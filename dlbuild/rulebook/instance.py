@@ -6,10 +6,9 @@ An instance knows no layout and no C: `order_of` a tensor decides addresses late
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.value import Expr, Type
 

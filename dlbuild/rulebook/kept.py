@@ -6,9 +6,8 @@ computed once. In an output of a narrow type it is rounded there, as every eleme
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.derive import in_place, is_once_each, place
 from dlbuild.rulebook.instance import Instance, Let, Loop, Nest, Store

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isnan
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.limits import type_limits
 from dlbuild.rulebook.pack import ExpressionError, Term, describe, truth
 from dlbuild.rulebook.value import RANK, Cast, Compare, Expr, Number, Type

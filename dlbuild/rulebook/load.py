@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlbuild.base.record import dataclass
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.yamlsrc import Table, file_text, read_documents, table, word
 from dlbuild.ir.graph import Op

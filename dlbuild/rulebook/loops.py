@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
-from dlbuild.base.record import dataclass
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook.bind import Binding, Unfit, fault_in, size
 from dlbuild.rulebook.expr import evaluate, parse_map

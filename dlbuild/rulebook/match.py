@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.target import Rounding
 from dlbuild.rulebook.bind import Binding, Unfit, bind, conclude, fault_in, size

@@ -1,9 +1,8 @@
 """Bringing the operands, accesses and tables of one instance into another under free names."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Guard, Instance, Let, Made, Nest, Operand
 from dlbuild.rulebook.substitution import Substitution

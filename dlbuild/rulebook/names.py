@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.rule import OpRule, TensorSpec
 
 MOST_MEMBERS = 64

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
-from dlbuild.base.record import dataclass
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook.access import Way, access_of, ways_of
 from dlbuild.rulebook.bind import Binding, Unfit, size

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import ceil, floor
 from typing import TypeAlias
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.index import Folded, Index, Loaded
 from dlbuild.rulebook.instance import Condition, Size
 

@@ -1,8 +1,8 @@
 """Element-wise instances: one statement for each point, and the point that belongs to another."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.derive import loaded_operands, step_reads, step_values
 from dlbuild.rulebook.index import Index

@@ -8,9 +8,8 @@ whether a kernel can be computed in rows: its output must be written along one a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.tile_plan import RowRead
 from dlbuild.rulebook.address import view_strides

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from dlbuild.base.digest import digest
-from dlbuild.base.record import dataclass
 from dlbuild.base.yamlsrc import Node, Scalar, Table
 from dlbuild.rulebook.source import plain
 

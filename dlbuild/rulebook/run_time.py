@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.rulebook.bind import Unfit, bind, conclude, size
 from dlbuild.rulebook.index import Atom, Index, Loaded

@@ -1,9 +1,8 @@
 """Putting other maps, names and values in the place of those of an access or an expression."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.index import Atom, Folded, Index, Loaded, Quotient, Remainder, Tabled
 from dlbuild.rulebook.instance import Access, Guard
 from dlbuild.rulebook.value import (

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook.bind import Unfit, fault_in, size
 from dlbuild.rulebook.index import Index, Tabled

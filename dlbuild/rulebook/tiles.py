@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.derive import splittable_axes
 from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.instance import Access, Fold, Loop, Nest, Operand, Store

@@ -7,9 +7,9 @@ with numpy. Types are compute types: int8 and int16 compute as i32, float16 and 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.index import Index
 
 Type = Literal["bool", "i32", "u32", "i64", "u64", "f32", "f64"]

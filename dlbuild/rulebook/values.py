@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isinf
 
-from dlbuild.base.record import dataclass
 from dlbuild.base.yamlsrc import Scalar
 from dlbuild.rulebook import expr as text_expr
 from dlbuild.rulebook.calls import call

@@ -2,11 +2,10 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker

@@ -2,11 +2,11 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.record import dataclass
 from dlbuild.ir.target import Board, Options, Target
 from dlbuild.run.compile import code_flags
 from dlbuild.run.cores import core_flags

@@ -3,10 +3,10 @@
 import re
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.target import Options, Target
 from dlbuild.run.toolchain import accepts, library_package, resolve, run
 

@@ -1,8 +1,8 @@
 """Bytes of memories that hold nothing between two steps, for programs that overwrite them."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.schedule import MemoryUse, Schedule
 
 

@@ -2,9 +2,8 @@
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-
-from dlbuild.base.record import dataclass
 
 _SYMBOLS = 2  # SHT_SYMTAB
 _KINDS = (0, 1, 2)  # STT_NOTYPE, STT_OBJECT, STT_FUNC

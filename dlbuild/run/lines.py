@@ -6,12 +6,11 @@ import shlex
 import subprocess
 import threading
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.run.toolchain import resolve
 
 SECONDS = 1800

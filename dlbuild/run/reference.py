@@ -8,11 +8,11 @@ operator, each given the evaluator's inputs.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.interpret import interpret

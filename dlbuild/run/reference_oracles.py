@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.weights import Array
 
 if TYPE_CHECKING:

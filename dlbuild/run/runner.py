@@ -5,7 +5,7 @@ arena before each run, and puts a kernel's inputs where the schedule has them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ctypes import storage, units
 from dlbuild.emit.literals import chunks, text
 from dlbuild.ir.dtype import DTYPES

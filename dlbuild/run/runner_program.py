@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.record import dataclass
 from dlbuild.ir.target import Target
 from dlbuild.run.cores import core_flags
 from dlbuild.run.lines import Said, take

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.target import Memory, Target, weights_memories, weights_memory
 from dlbuild.run.toolchain import resolve, run
 

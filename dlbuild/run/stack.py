@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 
 _NODE = re.compile(r'^node: \{ title: "([^"]*)" label: "([^"]*)"', re.MULTILINE)
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.MULTILINE)

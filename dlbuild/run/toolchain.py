@@ -7,12 +7,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 
 SECONDS = 900
 """After so long a compiler hangs."""

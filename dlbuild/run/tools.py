@@ -3,9 +3,9 @@
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.target import Target
 from dlbuild.run.stack_code import objdump_of
 from dlbuild.run.toolchain import accepts_text, identify, library_package, package_of

@@ -2,11 +2,10 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target

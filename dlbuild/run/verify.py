@@ -6,12 +6,11 @@ alone on the reference's own inputs, so that what one kernel adds is not hidden 
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.schedule import Step
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker, boards_folder

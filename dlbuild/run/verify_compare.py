@@ -1,12 +1,12 @@
 """How far two tensors are apart, and whether that is near enough."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Tensor
 from dlbuild.ir.weights import Array

@@ -11,12 +11,11 @@ Asked only about results beyond the limit of their type. The reasons, each measu
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.weights import Array

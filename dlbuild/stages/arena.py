@@ -1,8 +1,8 @@
 """The model's working memory in C: a union of typed arrays, and where in it a tensor lies."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import quoted
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.literals import COLUMNS

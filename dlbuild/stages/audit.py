@@ -5,8 +5,8 @@ replayed on a map of what each byte holds. A plan that fails is never stored.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel, Profile

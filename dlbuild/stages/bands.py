@@ -1,8 +1,8 @@
 """Which rows of its operands an operator needs for some rows of its result, from its index maps."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Instance
 from dlbuild.stages.flow import NoFlow, addressed, check_places, loop_of

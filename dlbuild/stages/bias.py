@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ranges import added
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.derive import step_values

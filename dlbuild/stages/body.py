@@ -1,8 +1,8 @@
 """The body of `<m>_run`: one commented call a line."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import block, extents, filled, quoted
 from dlbuild.ir.profile import Kernel
 from dlbuild.ir.schedule import Schedule, Step

@@ -18,11 +18,11 @@ A life that may share bytes with a lower one begins its distance above it, not a
 """
 
 from collections.abc import Generator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from dlbuild.base.record import dataclass
 from dlbuild.stages.problem import Bytes, Problem
 from dlbuild.stages.sections import Ints, Sections, ranks
 

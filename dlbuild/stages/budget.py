@@ -1,10 +1,9 @@
 """Does what is planned fit the memories of the target? If not: what is live, and what would do."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.base.units import bytes_text
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile

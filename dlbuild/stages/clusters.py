@@ -1,10 +1,10 @@
 """Which way a graph is spread over the clusters of a target."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.base.units import bytes_text
 from dlbuild.ir.clusters import Parallel
 from dlbuild.ir.costs import Costs

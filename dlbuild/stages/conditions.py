@@ -1,8 +1,8 @@
 """The conditions of a strip's layers as C."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.tile_plan import RowRead
 

@@ -4,12 +4,11 @@ Structure only: the header of the tables is made from this, their numbers never 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
 from dlbuild.base.digest import sha256
-from dlbuild.base.record import dataclass
 from dlbuild.emit.ctypes import storage, units
 from dlbuild.emit.names import Names
 from dlbuild.ir import codec

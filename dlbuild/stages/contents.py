@@ -1,8 +1,6 @@
 """What each byte holds while a plan is replayed."""
 
-from dataclasses import field
-
-from dlbuild.base.record import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

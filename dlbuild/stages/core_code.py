@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import block, filled
 from dlbuild.ir.schedule import Schedule, Wait
 from dlbuild.ir.tile_plan import Tile, TilePlan

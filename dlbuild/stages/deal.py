@@ -3,11 +3,10 @@
 import heapq
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.tile_plan import Tile, TilePlan

@@ -1,8 +1,8 @@
 """The functions that users call: `<m>_run` and the accessors of interface tensors in the arena."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import block, filled, wrapped
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.literals import COLUMNS

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.handwritten import render
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
 from dlbuild.ir.profile import Kernel

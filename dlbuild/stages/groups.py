@@ -1,10 +1,9 @@
 """What computing consecutive kernels together, row by row, would take of the arena."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.profile import Kernel
 from dlbuild.ir.tile_plan import Layer, Overlap, Ring, RowRead, Strip, Sums

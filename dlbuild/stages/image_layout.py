@@ -4,10 +4,10 @@ Structure only: a retrained model has the same layout, and so the same firmware.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from dlbuild.base.digest import digest
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import block
 from dlbuild.emit.ctypes import storage
 from dlbuild.ir.image import FORMAT, HEAD, ImageLayout, ImageTable

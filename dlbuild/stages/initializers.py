@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Protocol
 
-from dlbuild.base.record import dataclass
 from dlbuild.base.wire import WireError, fields
 
 if TYPE_CHECKING:

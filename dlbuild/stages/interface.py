@@ -1,8 +1,8 @@
 """The names of a model's C interface: what its inputs, outputs and kernels are called."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.names import Names
 from dlbuild.ir.graph import Graph, Quantized, Tensor
 from dlbuild.ir.profile import Profile

@@ -5,8 +5,8 @@ what is left out of one is left out of all.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Instance, Nest

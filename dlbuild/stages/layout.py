@@ -7,10 +7,10 @@ operator only a name, the one its writer prefers, the one of its writer's larges
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Layout
 from dlbuild.ir.target import Options

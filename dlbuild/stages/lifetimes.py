@@ -1,8 +1,8 @@
 """When each activation is needed: from the step that writes it to the last that reads it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options

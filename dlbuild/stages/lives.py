@@ -1,10 +1,9 @@
 """Which activations are there as a whole while consecutive kernels of a profile run together."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile

@@ -15,9 +15,9 @@ The idea of the sets is that of SERENITY and of Liberis and Lane (research/tilin
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.target import Options
 from dlbuild.stages.peak import Part, arena_bytes

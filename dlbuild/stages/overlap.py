@@ -6,9 +6,9 @@ bound lowers. Counted tries and a fixed seed: the same problem has the same solu
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from random import Random
 
-from dlbuild.base.record import dataclass
 from dlbuild.stages.place import Solution, lowered, place
 from dlbuild.stages.problem import Bytes, Live, Problem, aligned
 

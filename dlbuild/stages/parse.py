@@ -5,13 +5,12 @@ The graph is the structure. It depends on the numbers only through what `Graph.v
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import RuleBook

@@ -1,6 +1,7 @@
 """The model's bytes: the ONNX file and the external data files it names."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -8,7 +9,6 @@ from google.protobuf.message import DecodeError, Message
 from onnx import numpy_helper
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.weights import Array, dtype_name
 

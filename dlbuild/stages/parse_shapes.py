@@ -1,12 +1,12 @@
 """Shapes of the model's inputs: what the file says, with the recipe's `shapes:` bound in."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 import onnx
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Tensor
 
 DTYPE_OF: dict[int, str] = {

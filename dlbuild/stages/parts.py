@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.tile_plan import Box, Tile, Touch
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.tiles import shifted

@@ -5,9 +5,8 @@ computed again. Rows of rings shrink to the columns of a pass.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.tile_plan import Layer, Ring, TilePlan
 

@@ -1,9 +1,8 @@
 """How many bytes of activations a grouping keeps alive at once, in the order of its groups."""
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.derive import in_place, used_by

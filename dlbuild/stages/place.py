@@ -5,7 +5,8 @@ bound ends it. Work is counted in turns and nodes, never in seconds: the same pr
 same solution everywhere.
 """
 
-from dlbuild.base.record import dataclass
+from dataclasses import dataclass
+
 from dlbuild.stages.branch import OutOfNodesError, fit
 from dlbuild.stages.climb import climb
 from dlbuild.stages.firstfit import Order, first_fit, greedy_orders

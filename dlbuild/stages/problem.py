@@ -1,10 +1,9 @@
 """The placement problem: lives to be given offsets, and the height that none can beat."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NewType
-
-from dlbuild.base.record import dataclass
 
 Bytes = NewType("Bytes", int)
 Step = NewType("Step", int)

@@ -7,9 +7,8 @@ rings are first those of the demand order, then what the pump itself was seen to
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.tile_plan import Layer, RowRead
 
 INPUT = -1

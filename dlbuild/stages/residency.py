@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.schedule import Buffer, Schedule

@@ -1,11 +1,11 @@
 """Sections of a placement problem: the largest sets of lives that one step needs."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from dlbuild.base.record import dataclass
 from dlbuild.stages.problem import Live
 
 Ints = npt.NDArray[np.int64]

@@ -1,9 +1,8 @@
 """Which tensors lie in the bytes of another: views that need no code, and kernels in place."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, State
 from dlbuild.ir.profile import Kernel, Profile

@@ -1,9 +1,9 @@
 """What the four C files of a model share: names, tables, the structure's digest, the banner."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from dlbuild import __version__
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import block, extents, quoted
 from dlbuild.emit.ctypes import is_encoded, is_packed, storage
 from dlbuild.emit.environment import Environment, environment

@@ -1,11 +1,10 @@
 """What the ways to spread a graph over clusters share: which cluster has which part of what."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.target import Target
 from dlbuild.rulebook.kernels import Matched

@@ -1,8 +1,8 @@
 """The functions of a model whose input comes in rows: `<m>_begin` and `<m>_push`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctypes import storage
 from dlbuild.ir.tile_plan import Strip

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import block, filled
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.kernel import KernelText

@@ -5,10 +5,10 @@ model costs neither.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.compact import pack, unpack
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.image import ImageLayout, ImageTable

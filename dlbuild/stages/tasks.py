@@ -1,10 +1,10 @@
 """The tasks of a tiling one by one: which part of the domain each covers, and what it moves."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from dlbuild.base.record import dataclass
 from dlbuild.stages.tile_space import Moved, Ranges, TileSpace, Window, pieces, window
 
 Loops = Sequence[tuple[str, int]]

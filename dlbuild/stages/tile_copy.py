@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import filled
 from dlbuild.ir.tile_plan import NearBuffer
 from dlbuild.stages.tile_fields import PART, Span

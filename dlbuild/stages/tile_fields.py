@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.ranges import Ranges
 from dlbuild.ir.tile_plan import Tiling

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.tile_plan import NearBuffer, Tiling
 from dlbuild.rulebook.address import strides
 from dlbuild.rulebook.index import Bound, Index

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from dlbuild.base.record import dataclass
 from dlbuild.stages.tile_space import Moved, TileSpace, pieces, window
 
 Counts = npt.NDArray[np.int64]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dlbuild.base.record import dataclass
 from dlbuild.stages.tile_parts import Counts, Part, all_parts
 from dlbuild.stages.tile_space import Moved, TileSpace
 

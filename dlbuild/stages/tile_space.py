@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.address import view_strides
 from dlbuild.rulebook.derive import (

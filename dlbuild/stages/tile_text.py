@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.environment import Environment

@@ -1,9 +1,8 @@
 """When each step of a schedule begins and ends, predicted from what kernels cost."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.schedule import Schedule, Step, Wait
 from dlbuild.ir.tile_plan import TilePlan

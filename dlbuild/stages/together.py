@@ -1,10 +1,9 @@
 """What strips change in a schedule: which steps run together, what is a ring, what may overlap."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.schedule import Buffer
 from dlbuild.ir.target import Memory

@@ -1,9 +1,8 @@
 """Which steps must wait for which: where they touch the same bytes, and one of them writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.schedule import Buffer, Schedule, Step, Wait
 from dlbuild.ir.tile_plan import NO_TILES, TilePlan, Touch

@@ -1,11 +1,10 @@
 """Ways out for a model that does not fit: other options, each planned before it is offered."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 from dlbuild.base.errors import UserError
-from dlbuild.base.record import dataclass
 from dlbuild.base.units import bytes_text
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile

@@ -1,8 +1,9 @@
 """The grid of a quantised tensor: scale and zero point, and when two of them are equal."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Fact
 from dlbuild.ir.weights import numpy_dtype
 from dlbuild.stages.rewrites.draft import Draft, Node

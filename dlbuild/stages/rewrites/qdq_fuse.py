@@ -6,8 +6,8 @@ may come first.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.graph import Attribute
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.rewrites.contrib import DOMAIN

@@ -4,9 +4,8 @@ Tensors and operators that are of one cluster have its name behind theirs: `conv
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from dlbuild.base.record import dataclass
 from dlbuild.ir.clusters import Clusters, Communication, NodeGroup, Parallel, Piece
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
 from dlbuild.stages.rewrites.kinds import COPY, JOIN, OPSET, TAKE
