@@ -87,7 +87,8 @@ def _recipe(models: Mapping[str, Path], shapes: Mapping[str, tuple[int, ...]]) -
     content = {
         "version": 1,
         "models": entries,
-        "targets": {"pc": {"extends": "host"}},
+        # What a core without kernels of its own would take, not a PC.
+        "targets": {"pc": {"extends": "host", "features": ["fpu"]}},
         "builds": [{"model": name, "target": "pc"} for name in models],
     }
     return json.dumps(content)

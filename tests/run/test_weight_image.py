@@ -316,7 +316,8 @@ class Project:
     def write(self, seed: int, **options: object) -> None:
         (self.folder / "net.onnx").write_bytes(int8_model(seed))
         model = {"source": "net.onnx", "weights": "image", **options}
-        targets = {"pc": {"extends": "host", "memories": {"sram": "64 KiB", "flash": "64 KiB"}}}
+        memories = {"sram": "64 KiB", "flash": "64 KiB"}
+        targets = {"pc": {"extends": "host", "features": ["fpu"], "memories": memories}}
         recipe = {"version": 1, "models": {"net": model}, "targets": targets}
         (self.folder / "dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
 
