@@ -2,13 +2,10 @@
 static inline int32_t scale_fixed(int32_t value, int32_t multiplier, int32_t shift)
 {
     const int64_t product = (int64_t)value * multiplier; /* magnitude at most 2^62 */
-
-#if INTPTR_MAX == INT32_MAX
     const int32_t further = shift - 33; /* from the high word on, all but the last place */
 
-    if (further >= 0) {
-        return (((int32_t)(product >> 32) >> further) + 1) >> 1;
+    if (further < 0 || INTPTR_MAX > INT32_MAX) {
+        return scale_fixed_little(product, shift);
     }
-#endif
-    return scale_fixed_little(product, shift);
+    return (((int32_t)(product >> 32) >> further) + 1) >> 1;
 }

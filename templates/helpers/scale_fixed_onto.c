@@ -3,13 +3,10 @@ static inline int32_t scale_fixed_onto(int32_t offset, int32_t value, int32_t mu
                                        int32_t shift)
 {
     const int64_t product = (int64_t)value * multiplier; /* magnitude at most 2^62 */
-
-#if INTPTR_MAX == INT32_MAX
     const int32_t further = shift - 33; /* from the high word on, all but the last place */
 
-    if (further >= 0) {
-        return (((int32_t)(product >> 32) >> further) + (1 + (2 * offset))) >> 1;
+    if (further < 0 || INTPTR_MAX > INT32_MAX) {
+        return scale_fixed_little(product, shift) + offset;
     }
-#endif
-    return scale_fixed_little(product, shift) + offset;
+    return (((int32_t)(product >> 32) >> further) + (1 + (2 * offset))) >> 1;
 }

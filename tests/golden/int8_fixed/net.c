@@ -108,13 +108,17 @@ static inline int64_t saturate_i64(int64_t value, int64_t low, int64_t high)
     return value > high ? high : value;
 }
 
-/* product / 2^shift, half up, limited to +-2^30, where the low word matters; shift is in 1..32. */
+/* product / 2^shift, half up, limited to +-2^30; shift is in 1..62. */
 #if defined(__GNUC__) && INTPTR_MAX == INT32_MAX
-__attribute__((cold)) /* rare where a register holds 32 bits */
+__attribute__((cold)) /* where a register holds 32 bits, only of great numbers */
 #endif
 static inline int32_t scale_fixed_little(int64_t product, int32_t shift)
 {
-    const int64_t scaled = ((product >> (shift - 1)) + 1) >> 1;
+#if INTPTR_MAX == INT32_MAX
+    const int64_t scaled = (product + (INT64_C(1) << (shift - 1))) >> shift;
+#else
+    const int64_t scaled = ((product >> (shift - 1)) + 1) >> 1; /* so vectors can be made of it */
+#endif
 
     return (int32_t)saturate_i64(scaled, -1073741824, 1073741824);
 }
@@ -124,15 +128,12 @@ static inline int32_t scale_fixed_onto(int32_t offset, int32_t value, int32_t mu
                                        int32_t shift)
 {
     const int64_t product = (int64_t)value * multiplier; /* magnitude at most 2^62 */
-
-#if INTPTR_MAX == INT32_MAX
     const int32_t further = shift - 33; /* from the high word on, all but the last place */
 
-    if (further >= 0) {
-        return (((int32_t)(product >> 32) >> further) + (1 + (2 * offset))) >> 1;
+    if (further < 0 || INTPTR_MAX > INT32_MAX) {
+        return scale_fixed_little(product, shift) + offset;
     }
-#endif
-    return scale_fixed_little(product, shift) + offset;
+    return (((int32_t)(product >> 32) >> further) + (1 + (2 * offset))) >> 1;
 }
 
 /* Sum modulo 2^32. */
