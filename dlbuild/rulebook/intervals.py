@@ -9,6 +9,7 @@ import numpy as np
 
 from dlbuild.ir.weights import numpy_dtype
 from dlbuild.rulebook.arithmetic import NUMPY, Array
+from dlbuild.rulebook.derive import loaded_operands
 from dlbuild.rulebook.instance import Instance, Loop, Nest
 from dlbuild.rulebook.interpret import POINTS_AT_ONCE, make, used_accesses
 from dlbuild.rulebook.interval import (
@@ -63,19 +64,16 @@ def intervals(instance: Instance, given: Mapping[str, Interval]) -> dict[str, In
     """
     outputs = [o for o in instance.operands if o.role == "output"]
     exact = {name: found.low for name, found in given.items() if found.is_known}
-    held = dict(given)
-    try:
-        made = make(instance, exact)
-        held |= {name: known(array) for name, array in made.items()}
-        for operand in outputs:
-            nothing = np.zeros(operand.shape, numpy_dtype(operand.dtype))
-            held[operand.name] = Interval(nothing, nothing.copy())
-        for nest in instance.nests:
-            _run(instance, nest, held, exact | made)
-    except KeyError:  # it is indexed by what it reads
+    reads = {o.name for o in instance.operands if o.role == "input"} - exact.keys()
+    if not instance.nests or any(reads & loaded_operands(nest) for nest in instance.nests):
         return {o.name: anything(o.shape, o.dtype) for o in outputs}
-    if not instance.nests:
-        return {o.name: anything(o.shape, o.dtype) for o in outputs}
+    made = make(instance, exact)
+    held = {**given, **{name: known(array) for name, array in made.items()}}
+    for operand in outputs:
+        nothing = np.zeros(operand.shape, numpy_dtype(operand.dtype))
+        held[operand.name] = Interval(nothing, nothing.copy())
+    for nest in instance.nests:
+        _run(instance, nest, held, exact | made)
     return {o.name: held[o.name] for o in outputs}
 
 

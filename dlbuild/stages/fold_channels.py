@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Attribute, Graph, Kept, Op
 from dlbuild.ir.target import Rounding
 from dlbuild.rulebook.instance import Instance
@@ -24,6 +25,9 @@ from dlbuild.stages.parse import Parsed
 
 ROUNDINGS: tuple[Rounding, ...] = ("exact", "fixed")
 """A channel is constant if it is under each of them, and the same."""
+
+LASTING = frozenset({"all_zero", "narrow"})
+"""Facts of a constant that are true of each part of it."""
 
 MULTIPLE = 4
 """Kernels work on so many channels at once: what is left is rounded up to it where it was one."""
@@ -50,12 +54,14 @@ class _Folding:
         self._sums: dict[str, list[tuple[Lane, Bias]]] = {}
 
     def run(self) -> Parsed:
-        found = [self._intervals(rounding) for rounding in ROUNDINGS]
-        self._find_fixed(found)
+        self._find_fixed([self._intervals(rounding) for rounding in ROUNDINGS])
         self._find_links()
-        if not self._spread():
-            return Parsed(self._graph, self._weights)
-        return self._cut()
+        while self._spread():
+            made = self._cut()
+            if isinstance(made, Parsed):
+                return made
+            self._keep([lane for link in self._links[made.name] for lane in link.lanes])
+        return Parsed(self._graph, self._weights)
 
     def _intervals(self, rounding: Rounding) -> Mapping[str, Interval]:
         """Return what each integer tensor that is computed can be."""
@@ -65,9 +71,13 @@ class _Folding:
             found[name] = anything(graph.tensor[name].shape, graph.tensor[name].dtype)
         for op in graph.ops:
             instance = match(op, graph, self._book, Wish(rounding=rounding))
+            outputs = [o for o in instance.operands if o.role == "output"]
+            if all(DTYPES[o.dtype].kind == "float" for o in outputs):  # and none may be a number
+                found |= {o.tensor: anything(o.shape, o.dtype) for o in outputs}
+                continue
             reads = {o.name: found[o.tensor] for o in instance.operands if o.role == "input"}
             results = intervals(instance, reads)
-            found |= {o.tensor: results[o.name] for o in instance.operands if o.name in results}
+            found |= {o.tensor: results[o.name] for o in outputs}
         return found
 
     def _find_fixed(self, found: list[Mapping[str, Interval]]) -> None:
@@ -75,7 +85,7 @@ class _Folding:
         graph = self._graph
         for name in graph.producer:
             shape = graph.tensor[name].shape
-            if any(not np.issubdtype(f[name].low.dtype, np.integer) for f in found):
+            if DTYPES[graph.tensor[name].dtype].kind not in {"int", "uint"} or 0 in shape:
                 continue
             for axis in range(len(shape)):
                 others = tuple(n for n in range(len(shape)) if n != axis)
@@ -111,6 +121,7 @@ class _Folding:
         yield from (t for q in graph.quantized for t in (q.tensor, q.scale, q.zero_point))
         yield from (t for s in graph.states for t in (s.input, s.output, s.initial))
         yield from (value.tensor for value in graph.values)
+        yield from (t for fact in graph.facts if fact.kind not in LASTING for t in fact.tensors)
 
     def _keep(self, lanes: Iterable[Lane]) -> None:
         for lane in lanes:
@@ -137,8 +148,10 @@ class _Folding:
         self._sums[op.name].append((lane, bias))
 
     def _is_own(self, bias: Bias) -> bool:
-        known = self._graph.consumers.get(bias.tensor, ())
-        return bias.tensor == "" or (len(known) == 1 and bias.tensor not in self._whole)
+        """Tell whether a bias may change: nobody else reads it, and nothing is known of it."""
+        graph, name = self._graph, bias.tensor
+        known = any(name in fact.tensors for fact in graph.facts) or name in self._whole
+        return not name or (len(graph.consumers[name]) == 1 and not known)
 
     def _spread(self) -> bool:
         """Make linked lanes lose the same slices; tell whether any goes."""
@@ -176,25 +189,32 @@ class _Folding:
                 changed = True
         return changed
 
-    def _cut(self) -> Parsed:
-        """Leave out what goes."""
-        graph = self._graph
+    def _cut(self) -> Parsed | Op:
+        """Leave out what goes; return the operator that no rule takes without it."""
+        graph, weights = self._graph, dict(self._weights)
         for sums in self._sums.values():
             for lane, bias in sums:
-                bias.add(self._goes[lane], self._fixed[lane], self._weights)
+                bias.add(self._goes[lane], self._fixed[lane], weights)
         shape = {tensor.name: list(tensor.shape) for tensor in graph.tensors}
         kept: list[Kept] = []
         for (name, axis), left in sorted(self._left().items()):
-            if name in self._weights:
-                self._weights[name] = self._weights[name].take(left, axis)
+            if name in weights:
+                weights[name] = weights[name].take(left, axis)
             else:
                 kept.append(Kept(name, axis, shape[name][axis], tuple(left)))
             shape[name][axis] = len(left)
         tensors = tuple(replace(t, shape=tuple(shape[t.name])) for t in graph.tensors)
         cut = replace(graph, tensors=tensors, kept=tuple(kept))
         for op in graph.ops:
-            cut = self._adapted(cut, op)
-        return Parsed(replace(cut, notes=(*graph.notes, _note(cut))), self._weights)
+            adapted = self._adapted(cut, op)
+            if adapted is None:
+                return op
+            cut = adapted
+        for value in cut.values:
+            if value != graph.value[value.tensor]:
+                dtype = weights[value.tensor].dtype
+                weights[value.tensor] = np.array(value.content, dtype).reshape(value.shape)
+        return Parsed(replace(cut, notes=(*graph.notes, _note(cut))), weights)
 
     def _left(self) -> dict[Lane, list[int]]:
         """Return what is left of each lane that loses something, constants' included."""
@@ -209,20 +229,15 @@ class _Folding:
                 found |= dict.fromkeys(link.constants, left[0]) if left else {}
         return found
 
-    def _adapted(self, cut: Graph, op: Op) -> Graph:
+    def _adapted(self, cut: Graph, op: Op) -> Graph | None:
         """Make attributes and constants of an operator that repeat extents say the new ones."""
         for changed in self._forms(cut, op):
             try:
                 match(next(o for o in changed.ops if o.name == op.name), changed, self._book)
             except UserError:
                 continue
-            self._weights |= {
-                v.tensor: np.array(v.content, self._weights[v.tensor].dtype).reshape(v.shape)
-                for v in changed.values
-                if v != cut.value[v.tensor]
-            }
             return changed
-        raise AssertionError(f"'{op.name}' has channels to fold, but no rule takes what is left")
+        return None
 
     def _forms(self, cut: Graph, op: Op) -> Iterator[Graph]:
         """Yield the graph and forms of it in which what repeats an operator's extents is new.

@@ -1,13 +1,13 @@
 """Without its constant channels a model gives the same numbers, to the bit."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dlbuild.ir.graph import Attribute, Graph, Op, Tensor, Value
+from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
 from dlbuild.ir.target import Rounding
 from dlbuild.ir.weights import Array, dtype_name
 from dlbuild.rulebook.interpret import interpret
@@ -215,6 +215,36 @@ def test_channels_go_through_pools_and_changes_of_shape() -> None:
     assert left(found) == dict.fromkeys(("t0", "t1", "t2", "t3"), 8)
     assert found.graph.value["shape"].content == (1, 8)
     assert found.weights["shape"].tolist() == [1, 8]
+
+
+def test_what_floats_become_may_be_no_number() -> None:
+    """A float that is limited to one number may still be NaN, and NaN is quantised to the least."""
+    net = Net(8)
+    net.tensors["x"] = Tensor("x", "float32", (1, 4, 3, 3))
+    zeros = net.constant("zeros", np.zeros((1, 4, 1, 1), np.float32))
+    for name, kind, inputs in (("f0", "Clip", ["x"]), ("f1", "Mul", ["f0", zeros])):
+        net.tensors[name] = Tensor(name, "float32", (1, 4, 3, 3))
+        given = [net.constant(n, np.array(v, np.float32)) for n, v in (("lo", -1), ("hi", 1))]
+        net.ops.append(
+            Op(name, kind, (*inputs, *(given if kind == "Clip" else ())), (name,), (), "", 18)
+        )
+    scale = net.constant("scale", np.array(0.5, np.float32))
+    zero = net.constant("zero", np.array(7, np.int8))
+    last = net.conv(net.op("QuantizeLinear", ["f1", scale, zero], (1, 4, 3, 3)), 4, zero=7)
+
+    assert left(fold_constant_channels(net.parsed(last), BOOK)) == {}
+
+
+def test_a_bias_of_which_something_is_known_stays() -> None:
+    net = Net(9)
+    first = net.conv(net.input(1, 4, 3, 3), 8, dead=4)
+    last = net.conv(first, 4)
+    whole = net.parsed(last)
+    known = replace(whole.graph, facts=(Fact("all_zero", ("w1_b",)),))
+
+    assert left(whole_folded := fold_constant_channels(whole, BOOK)) == {"t0": 4}
+    assert not np.array_equal(whole_folded.weights["w1_b"], whole.weights["w1_b"])
+    assert left(fold_constant_channels(Parsed(known, whole.weights), BOOK)) == {}
 
 
 def test_nothing_is_left_out_where_nothing_is_constant() -> None:
