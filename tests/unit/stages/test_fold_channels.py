@@ -220,17 +220,17 @@ def test_channels_go_through_pools_and_changes_of_shape() -> None:
 def test_what_floats_become_may_be_no_number() -> None:
     """A float that is limited to one number may still be NaN, and NaN is quantised to the least."""
     net = Net(8)
-    net.tensors["x"] = Tensor("x", "float32", (1, 4, 3, 3))
-    zeros = net.constant("zeros", np.zeros((1, 4, 1, 1), np.float32))
-    for name, kind, inputs in (("f0", "Clip", ["x"]), ("f1", "Mul", ["f0", zeros])):
-        net.tensors[name] = Tensor(name, "float32", (1, 4, 3, 3))
-        given = [net.constant(n, np.array(v, np.float32)) for n, v in (("lo", -1), ("hi", 1))]
-        net.ops.append(
-            Op(name, kind, (*inputs, *(given if kind == "Clip" else ())), (name,), (), "", 18)
-        )
+    net.tensors["x"] = Tensor("x", "float32", (1, 8, 3, 3))
+    limits = {"Max": np.array(-1), "Min": np.array(1), "Mul": np.zeros((1, 8, 1, 1))}
+    at = "x"
+    for kind, limit in limits.items():
+        inputs = (at, net.constant(f"{kind}_by", limit.astype(np.float32)))
+        at = kind
+        net.tensors[at] = Tensor(at, "float32", (1, 8, 3, 3))
+        net.ops.append(Op(at, kind, inputs, (at,), (), "", 18))
     scale = net.constant("scale", np.array(0.5, np.float32))
     zero = net.constant("zero", np.array(7, np.int8))
-    last = net.conv(net.op("QuantizeLinear", ["f1", scale, zero], (1, 4, 3, 3)), 4, zero=7)
+    last = net.conv(net.op("QuantizeLinear", [at, scale, zero], (1, 8, 3, 3)), 4, zero=7)
 
     assert left(fold_constant_channels(net.parsed(last), BOOK)) == {}
 
