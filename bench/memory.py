@@ -1,7 +1,7 @@
 """Measure how well memory is used, and check it against what is asked for.
 
     python bench/memory.py placement [--data DIR] [--only GLOB] [--effort N]
-    python bench/memory.py strips [--corpus DIR] [--only GLOB] [--input GLOB] [--no-count]
+    python bench/memory.py strips [--corpus DIR] [--only GLOB] [--input GLOB] [--no-count] [--large]
     python bench/memory.py strips --trades [--only GLOB]
     python bench/memory.py tiles [--only GLOB] [--sizes KIB,KIB] [--no-run]
     python bench/memory.py behaviours
