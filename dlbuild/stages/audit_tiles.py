@@ -138,9 +138,9 @@ def _replay(tiling: Tiling, nest: Nest, operands: Sequence[Operand]) -> Iterator
     hulls = {o.name: _Hulls(tiling, nest, o) for o in (*outputs, *brought)}
     in_part = tiling.tasks // tiling.outer.tasks if tiling.outer else tiling.tasks
     for box in _boxes(tiling, nest):
-        if tasks % in_part == 0:
-            held = {}  # a part begins with nothing there
         is_first = tasks % in_part == 0
+        if is_first:
+            held = {}  # a part begins with nothing there
         tasks += 1
         is_last = all(box[a][1] == nest.extent[a] for a in tiling.reduction)
         touched = {o.name: hulls[o.name].over(box) for o in (*outputs, *brought)}

@@ -20,6 +20,7 @@ from dlbuild.stages.spaces import space_of
 from dlbuild.stages.staging import staged, tensors_beyond
 from dlbuild.stages.tile_search import Near
 from dlbuild.stages.tiling import near_of, planned
+from dlbuild.stages.windows import window_name
 
 TRIES = 8
 """So often the choice is made for a smaller memory, because what was chosen leaves gaps."""
@@ -155,7 +156,7 @@ def _placed(
         step = kernels.index(tiling.kernel)
         lives += [
             Live(
-                f"{b.operand} of {tiling.kernel}",
+                window_name(b.operand, tiling.kernel),
                 Bytes(b.copies * b.stride_bytes),
                 Step(step),
                 Step(step + 1),

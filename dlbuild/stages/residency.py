@@ -17,7 +17,7 @@ STATES = 128
 """So many sets of tensors that stay are followed at a time, the cheapest."""
 
 EVERY_SUBSET = 3
-"""Of more tensors that begin with one step, the first ones stay, not every choice of them."""
+"""Of more tensors that begin with one step, the smallest stay, not every choice of them."""
 
 Cost = tuple[float, float]
 

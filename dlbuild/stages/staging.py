@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dlbuild.ir.graph import Graph
-from dlbuild.ir.target import Memory, Target
+from dlbuild.ir.target import Memory, Target, weights_memory
 from dlbuild.ir.tile_plan import Tiling
 from dlbuild.stages.cluster_memory import arena_memory
 from dlbuild.stages.residency import Cutting
@@ -58,18 +58,11 @@ def tensors_beyond(graph: Graph, between: Memory, target: Target) -> frozenset[s
 
     Those of the caller may lie anywhere.
     """
-    names = [memory.name for memory in target.memories]
-    nearer = names[: names.index(between.name) + 1]
-    found = set(graph.constants) if _weights_memory(target) not in nearer else set()
-    if arena_memory(target).name not in nearer:
+    nearer = target.memories[: target.memories.index(between) + 1]
+    found = set(graph.constants) if weights_memory(target.memories) not in nearer else set()
+    if arena_memory(target) not in nearer:
         found |= {tensor.name for tensor in graph.tensors if tensor.name not in graph.constants}
     return frozenset(found | {*graph.inputs, *graph.outputs})
-
-
-def _weights_memory(target: Target) -> str:
-    """Return the name of the memory in which the tables lie: the farthest that may hold them."""
-    holding = [m.name for m in target.memories if "weights" in m.holds or not m.holds]
-    return holding[-1] if holding else ""
 
 
 def _parts_space(space: TileSpace) -> TileSpace:
