@@ -88,7 +88,8 @@ def _check(graph: Graph, target: Target, options: Options) -> None:
                 why=why,
                 fix=f"set {key}: {default}, or resources: {{{kind}: 1}}",
             )
-    for memory in target.memories:
+    nearer = [memory for cluster in target.clusters for memory in cluster.memories]
+    for memory in (*target.memories, *nearer):
         if "tiles" in memory.holds:
             raise UserError(
                 f"memory '{memory.name}' holds tiles, which does not go with {count} {kind}",

@@ -200,6 +200,17 @@ def test_resources_and_clusters_exclude_each_other(
     assert "a target has 'resources' or 'clusters'" in capsys.readouterr().err
 
 
+def test_memories_of_clusters_hold_no_tiles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = {"l1": {"size": "64 KiB", "holds": ["arena", "tiles"]}}
+    near = [{**cluster, "memories": room} for cluster in clusters(1, 1)]
+    project(tmp_path, "digits_int8", {"clusters": near})
+    assert run(("build",)) == 1
+    said = capsys.readouterr().err
+    assert "memory 'l1' holds tiles, which does not go with 2 threads" in said
+
+
 def test_the_example_streams_what_its_readme_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
