@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.index import Loaded
 from dlbuild.rulebook.instance import Access, Fold, Instance, Nest, Operand
-from dlbuild.rulebook.value import Binary, Cast, Expr, Local, Number, Offset, Position, Unary, walk
-from dlbuild.stages.flow import NoFlow
+from dlbuild.rulebook.value import Binary, Cast, Expr, Local, Number, Unary, walk
+from dlbuild.stages.flow import NoFlow, check_places
 
 FLOATS = ("f32", "f64")
 
@@ -90,16 +89,7 @@ def _check_places(nest: Nest, loop: str) -> None:
         for atom, _ in index.terms
     ):
         raise NoFlow("which sample it reads depends on data")
-    for step in nest.steps:
-        used = [index for c in step.when for index in (c.left, c.right)]
-        for value in step_values(step):
-            for expr in walk(value):
-                if isinstance(expr, Offset):
-                    raise NoFlow("its results depend on where they lie")
-                if isinstance(expr, Position):
-                    used.append(expr.index)
-        if any(loop in index.axes() for index in used):
-            raise NoFlow("its results depend on the place of a sample in the batch")
+    check_places(nest, loop)
 
 
 def _adds(fold: Fold, sums: frozenset[str]) -> bool:
