@@ -221,8 +221,11 @@ def test_what_floats_become_may_be_no_number() -> None:
     """A float that is limited to one number may still be NaN, and NaN is quantised to the least."""
     net = Net(8)
     net.tensors["x"] = Tensor("x", "float32", (1, 8, 3, 3))
+    weights = net.constant("weights", np.ones((8, 8, 1, 1), np.float32))
+    net.tensors["Conv"] = Tensor("Conv", "float32", (1, 8, 3, 3))
+    net.ops.append(Op("Conv", "Conv", ("x", weights), ("Conv",), (), "", 18))
     limits = {"Max": np.array(-1), "Min": np.array(1), "Mul": np.zeros((1, 8, 1, 1))}
-    at = "x"
+    at = "Conv"
     for kind, limit in limits.items():
         inputs = (at, net.constant(f"{kind}_by", limit.astype(np.float32)))
         at = kind
