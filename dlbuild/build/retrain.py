@@ -41,7 +41,7 @@ class Order:
 
 
 class _OtherBuildError(UserError):
-    """Another command has built here since."""
+    """What is known is of another build than the one to be done."""
 
 
 def keep_order(engine: Engine, pipeline: Pipeline, request: list[str]) -> None:
@@ -114,9 +114,12 @@ class _RememberedKeys(KeyMaker):
     def parts(
         self, stage: Stage, build: Build, inputs: Mapping[str, str], sources: Mapping[str, str]
     ) -> dict[str, str]:
-        found = dict(self.parts_before[build.label][stage.name])
-        found |= {f"input {name}": inputs[name] for name in stage.reads}
-        return found | {f"source {name}": value for name, value in sources.items()}
+        before = self.parts_before[build.label][stage.name]
+        now = {f"source {name}": value for name, value in sources.items()}
+        # Of a file that the model did not have, the snapshot would not know.
+        if now.keys() != {name for name in before if name.startswith("source ")}:
+            raise _OtherBuildError("the model consists of other files now")
+        return {**before, **{f"input {name}": inputs[name] for name in stage.reads}, **now}
 
     def gate_code(self, gate: Gate) -> str:
         return self.gates[gate.name]

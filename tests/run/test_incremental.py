@@ -198,6 +198,18 @@ class TestNewNumbersAlone:
         assert "onnx" in modules
         self.require_clean(project, tmp_path_factory.mktemp("clean") / "project")
 
+    def test_an_external_file_that_is_new_to_the_model_is_watched(self, project: Project) -> None:
+        project.build()
+        model = onnx.load(project.folder / "net.onnx")
+        path = project.folder / "net.onnx"
+        onnx.save(model, path, save_as_external_data=True, location="net.bin", size_threshold=0)
+        project.build()
+        numbers = project.folder / "net.bin"
+        time.sleep(0.05)
+        numbers.write_bytes(numbers.read_bytes()[::-1])
+        said, _ = self.imported(project)
+        assert "net@pc: tables" in said
+
     def test_a_compiler_that_fails_is_reported_as_ever(self, project: Project) -> None:
         compiler = project.folder / "cc"
         compiler.write_text('#!/bin/sh\nif [ -e broken ]; then exit 1; fi\nexec gcc "$@"\n')
