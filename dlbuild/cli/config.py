@@ -9,6 +9,7 @@ import yaml
 from dlbuild.build.project import Model, Recipe
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.project import whole_recipe
+from dlbuild.ir.batch import Batch
 from dlbuild.ir.target import Board, Cluster, Dma, Memory, Options, Target
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
@@ -32,9 +33,7 @@ def run(given: argparse.Namespace) -> int:
                     **asdict(model),
                     "source": model.source.as_posix(),
                     "state": dict(model.state),
-                    "batch": {"inputs": list(model.batch.inputs), "parts": model.batch.parts}
-                    if model.batch
-                    else None,
+                    "batch": _batch(model.batch),
                     "samples": model.samples.as_posix() if model.samples else None,
                 }
                 for name, model in recipe.models.items()
@@ -71,8 +70,14 @@ def _model(model: Model) -> Plain:
         "shapes": {tensor: list(sizes) for tensor, sizes in model.shapes.items()},
         "samples": model.samples.as_posix() if model.samples else None,
         "tolerance": tolerance,
+        "state": dict(model.state),
+        "batch": _batch(model.batch),
     }
     return {key: value for key, value in content.items() if value}
+
+
+def _batch(batch: Batch | None) -> Plain:
+    return None if batch is None else {"inputs": list(batch.inputs), "parts": batch.parts}
 
 
 def _target(target: Target) -> Plain:

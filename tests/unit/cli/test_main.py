@@ -223,6 +223,29 @@ def test_each_key_of_a_target_is_in_the_resolved_recipe(
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    "key",
+    [
+        "shapes: {image: [1, 8]}",
+        "tolerance: {lsb: 2}",
+        "state: {new: old, after: before}",
+        "batch: {inputs: [image], parts: 2}",
+        "parallel: model",
+        "image_slot: 64 KiB, image_version: 3, image_address: 0x1000, weights: image",
+    ],
+)
+def test_each_key_of_a_model_is_in_the_resolved_recipe(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = printed(capsys, "config", "--json")
+    Path("dlbuild.yaml").write_text(RECIPE.replace("source: kws.onnx", f"source: kws.onnx, {key}"))
+    before = printed(capsys, "config", "--json")
+    assert before != plain
+    Path("dlbuild.yaml").write_text(printed(capsys, "config"))
+    assert printed(capsys, "config", "--json") == before
+
+
+@pytest.mark.usefixtures("project")
 def test_an_override_is_in_the_resolved_recipe(capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(printed(capsys, "config", "--json", "-D", "optimize=ram"))
     assert [build["options"]["optimize"] for build in content["builds"]] == ["ram", "ram"]
