@@ -29,7 +29,7 @@ class Settings:
     model: str
     source: Path = Path()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    state: Mapping[str, str] = field(default_factory=dict)
+    state: tuple[tuple[str, str], ...] = ()
     batch: Batch | None = None
     samples: Path | None = None
     tolerance: Tolerance = field(default_factory=Tolerance)

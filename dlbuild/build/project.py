@@ -12,14 +12,17 @@ from dlbuild.ir.target import Options, Target
 
 @dataclass(frozen=True)
 class Model:
-    """One network: its files and what the user says of its tensors."""
+    """One network: its files and what the user says of its tensors.
+
+    state: each output with the input that it is carried to, in the order of their parameters.
+    """
 
     name: str
     source: Path
     shapes: Mapping[str, tuple[int, ...]]
     samples: Path | None
     tolerance: Tolerance
-    state: Mapping[str, str]
+    state: tuple[tuple[str, str], ...]
     batch: Batch | None = None
 
 

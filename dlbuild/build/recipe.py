@@ -168,10 +168,10 @@ def _model(name: str, entries: Table, folder: Path) -> Model:
     )
 
 
-def _state(node: Node | None) -> Mapping[str, str]:
-    """Return the input that each output is carried to."""
+def _state(node: Node | None) -> tuple[tuple[str, str], ...]:
+    """Return each output with the input that it is carried to."""
     if node is None:
-        return {}
+        return ()
     entries = table(node, "'state'")
     found: dict[str, str] = {}
     for output, mark in entries.keys.items():
@@ -179,7 +179,7 @@ def _state(node: Node | None) -> Mapping[str, str]:
         if name in found.values():
             raise mark.error(f"two outputs are carried to the input '{name}'")
         found[output] = name
-    return found
+    return tuple(found.items())
 
 
 def _batch(node: Node | None) -> Batch | None:

@@ -133,6 +133,29 @@ def test_training_on_the_device_raises_the_accuracy_on_held_back_digits(
         assert difference(parameters[parts], parameters[1]) <= NEAR
 
 
+def test_the_order_of_the_recipe_is_that_of_the_parameters_whatever_the_cache_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = yaml.safe_load((EXAMPLE / "dlbuild.yaml").read_text())["models"]["finetune"]
+    entry["source"] = str(EXAMPLE / "finetune.onnx")
+    states = list(entry["state"].items())
+    saved = []
+    for order in (states, states[::-1]):
+        model = {**entry, "state": dict(order)}
+        recipe = {
+            "version": 1,
+            "models": {"finetune": model},
+            "targets": {"pc": {"extends": "host"}},
+        }
+        Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+        assert run(("build", "--sources")) == 0
+        text = Path("build/dlbuild/pc/finetune/finetune.c").read_text()
+        saved.append(re.findall(r"memcpy\(next, .*, (\d+)\);", text))
+
+    assert saved == [["18432", "128", "5120", "40"], ["40", "5120", "128", "18432"]]
+
+
 def test_bench_begins_each_run_with_the_parameters_of_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

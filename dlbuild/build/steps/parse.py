@@ -20,7 +20,8 @@ def run(job: Job) -> Mapping[str, bytes]:
     """Parse."""
     settings = job.settings
     book = book_of(settings.folders)
-    parsed = parse(settings.source, settings.shapes, book, settings.model, settings.state)
+    state = dict(settings.state)
+    parsed = parse(settings.source, settings.shapes, book, settings.model, state)
     if settings.options.fold_constant_channels:
         parsed = fold_constant_channels(parsed, book)  # by the numbers of its weights
     if settings.batch is not None and settings.batch.parts > 1:

@@ -374,7 +374,7 @@ def test_what_comes_later_says_so_with_its_line(text: str) -> None:
 
 def test_state_says_which_input_an_output_is_carried_to() -> None:
     recipe = read("version: 1\nmodels: {kws: {source: kws.onnx, state: {a: b, c: d}}}\n")
-    assert recipe.models["kws"].state == {"a": "b", "c": "d"}
+    assert recipe.models["kws"].state == (("a", "b"), ("c", "d"))
 
 
 def test_an_input_is_the_state_of_one_output() -> None:
