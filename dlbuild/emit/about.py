@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from dlbuild.emit.comments import extents, quoted
 from dlbuild.emit.literals import COLUMNS
-from dlbuild.emit.lower import Orders
 from dlbuild.emit.parameter import Parameter
 from dlbuild.emit.ranges import Ranges, added
+from dlbuild.rulebook.derive import Orders
 from dlbuild.rulebook.instance import Instance, Operand
 from dlbuild.rulebook.value import Number
 

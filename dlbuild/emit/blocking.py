@@ -14,8 +14,9 @@ from functools import cache, cached_property
 from itertools import product
 from math import prod
 
-from dlbuild.emit.lower import Block, Lowered, values_of
+from dlbuild.emit.lower import Block, Lowered
 from dlbuild.ir.target import Registers
+from dlbuild.rulebook.derive import step_values
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Fold, Loop
 from dlbuild.rulebook.value import Expr, Local, Lookup, Number, Offset, Position, Read, walk
@@ -259,7 +260,7 @@ def _unrollable(work: Work) -> Iterator[str]:
 def _vector_axis(work: Work, axes: Sequence[str]) -> str | None:
     """Return the axis along which all that folds read, and what is written, lies without gaps."""
     nest = work.nest
-    reads = {p.access for s in work.steps for v in values_of(s) for p in _reads(v)}
+    reads = {p.access for s in work.steps for v in step_values(s) for p in _reads(v)}
     writes = {store.access for step in nest.steps for store in step.stores}
     for axis in axes:
         steps = {name: work.flat[name].coefficient(axis) for name in (*reads, *writes)}

@@ -29,12 +29,13 @@ from dlbuild.emit.kernel import (
     tables_of,
 )
 from dlbuild.emit.lanes import NoLanes, lane_lines
-from dlbuild.emit.lower import Lowered, Orders, lower
+from dlbuild.emit.lower import Lowered, lower
 from dlbuild.emit.nest import Printer
 from dlbuild.emit.opaque import Elements
 from dlbuild.emit.parameter import Parameter
 from dlbuild.ir.target import Registers
 from dlbuild.rulebook.address import strides
+from dlbuild.rulebook.derive import Orders
 from dlbuild.rulebook.handwritten import rest_of
 from dlbuild.rulebook.index import Remainder
 from dlbuild.rulebook.instance import Access, Instance, Nest, Operand

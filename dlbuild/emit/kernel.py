@@ -19,7 +19,7 @@ from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.emit.liveness import variables_of
-from dlbuild.emit.lower import Lowered, Orders, lower, values_of
+from dlbuild.emit.lower import Lowered, lower
 from dlbuild.emit.nest import Printer
 from dlbuild.emit.opaque import Elements
 from dlbuild.emit.parameter import Parameter
@@ -28,6 +28,7 @@ from dlbuild.emit.regions import regions
 from dlbuild.emit.rings import Rows, rows_of
 from dlbuild.ir.target import Registers
 from dlbuild.rulebook.address import strides
+from dlbuild.rulebook.derive import Orders, step_values
 from dlbuild.rulebook.index import Folded, Index, Loaded, Quotient, Remainder, Tabled
 from dlbuild.rulebook.instance import Instance, Operand
 from dlbuild.rulebook.value import Lookup, Position, walk
@@ -172,7 +173,7 @@ def _indices(nest: Lowered) -> list[Index]:
     for step in nest.steps:
         for condition in step.when:
             found += [condition.left, condition.right]
-        for value in values_of(step):
+        for value in step_values(step):
             found += [p.index for p in walk(value) if isinstance(p, Position)]
     return found
 
@@ -298,7 +299,7 @@ def tables_of(nest: Lowered, computed: Collection[str], depth: int) -> list[Line
     looked_up = {
         part.access: part.type
         for step in nest.steps
-        for value in values_of(step)
+        for value in step_values(step)
         for part in walk(value)
         if isinstance(part, Lookup) and part.access in nest.tables
     }

@@ -11,14 +11,12 @@ from dlbuild.emit.itext import Place
 from dlbuild.emit.liveness import live_steps, variables_of
 from dlbuild.emit.ranges import Span, box_of
 from dlbuild.rulebook.address import address, view_strides
+from dlbuild.rulebook.derive import Orders, step_values, told_axes
 from dlbuild.rulebook.index import Atom, Bound, Folded, Index, Quotient, Remainder
 from dlbuild.rulebook.instance import Access, Condition, Fold, Let, Loop, Nest, Operand, Store
 from dlbuild.rulebook.interpret import used_accesses
 from dlbuild.rulebook.substitution import Substitution
-from dlbuild.rulebook.value import Binary, Call, Expr, Local, Offset, Position, Read, walk
-
-Orders = Mapping[str, tuple[int, ...]]
-"""The axis order in memory of each operand that does not lie in the model's own."""
+from dlbuild.rulebook.value import Binary, Call, Expr, Local, Offset, Read, walk
 
 
 @dataclass(frozen=True)
@@ -102,24 +100,13 @@ def lower(
 def mentioned(step: Loop, access: Mapping[str, Access]) -> Iterator[str]:
     """Yield each access that a step reads, writes or takes the offset of."""
     yield from used_accesses(step)
-    for expr in values_of(step):
+    for expr in step_values(step):
         for part in walk(expr):
             if isinstance(part, Read | Offset):
                 yield part.access
                 outside = access[part.access].outside
                 if isinstance(outside, Expr):
                     yield from (p.access for p in walk(outside) if isinstance(p, Read))
-
-
-def values_of(step: Loop) -> Iterator[Expr]:
-    """Yield each value expression of a step."""
-    for let in step.lets:
-        yield let.value
-    for fold in step.folds:
-        yield fold.start
-        yield fold.each
-    for store in step.stores:
-        yield store.value
 
 
 def _place(access: Access, operands: Mapping[str, Operand], orders: Orders) -> Place:
@@ -334,7 +321,7 @@ def _mergeable(nest: Lowered, apart: frozenset[str]) -> Iterator[tuple[str, str]
     flats += [
         nest.model_place[part.access]
         for step in nest.steps
-        for value in values_of(step)
+        for value in step_values(step)
         for part in walk(value)
         if isinstance(part, Offset)
     ]
@@ -363,14 +350,4 @@ def _pinned(nest: Lowered) -> Iterator[str]:
         yield nest.unrolled
     for place in nest.place.values():
         yield from place.flat.entangled_axes()
-    for access in nest.access.values():
-        for guard in access.guards:
-            yield from guard.index.axes()
-    for step in nest.steps:
-        for condition in step.when:
-            yield from condition.left.axes()
-            yield from condition.right.axes()
-        for value in values_of(step):
-            for part in walk(value):
-                if isinstance(part, Position):
-                    yield from part.index.axes()
+    yield from told_axes(nest.access, nest.steps)

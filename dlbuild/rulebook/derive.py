@@ -1,6 +1,6 @@
 """What follows from the maps and steps of an instance: aliases, sharing, what may be divided."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
@@ -55,6 +55,21 @@ def step_values(step: Loop) -> Iterator[Expr]:
         yield fold.each
     for store in step.stores:
         yield store.value
+
+
+def told_axes(access: Mapping[str, Access], steps: Sequence[Loop]) -> Iterator[str]:
+    """Yield the axes whose number decides more than which elements are used."""
+    for one in access.values():
+        for guard in one.guards:
+            yield from guard.index.axes()
+    for step in steps:
+        for condition in step.when:
+            yield from condition.left.axes()
+            yield from condition.right.axes()
+        for value in step_values(step):
+            for expr in walk(value):
+                if isinstance(expr, Position):
+                    yield from expr.index.axes()
 
 
 def step_reads(step: Loop) -> tuple[str, ...]:

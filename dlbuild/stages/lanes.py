@@ -7,10 +7,10 @@ what is left out of one is left out of all.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from dlbuild.rulebook.derive import step_values
+from dlbuild.rulebook.derive import step_values, told_axes
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Instance, Nest
-from dlbuild.rulebook.value import Offset, Position, walk
+from dlbuild.rulebook.value import Offset, walk
 
 Lane = tuple[str, int]
 """A tensor's name, and a number of its axes."""
@@ -93,20 +93,10 @@ def position_of(access: Access, number: int, shape: tuple[int, ...]) -> int | No
 
 def _entangled(nest: Nest) -> Iterator[str]:
     """Yield the loops whose number decides more than which elements are read and written."""
-    for access in nest.access.values():
-        for guard in access.guards:
-            yield from guard.index.axes()
+    yield from told_axes(nest.access, nest.steps)
     for step in nest.steps:
-        for condition in step.when:
-            yield from condition.left.axes()
-            yield from condition.right.axes()
         for value in step_values(step):
             for expr in walk(value):
-                match expr:
-                    case Position(index, _):
+                if isinstance(expr, Offset):
+                    for index in nest.access[expr.access].index:
                         yield from index.axes()
-                    case Offset(name, _):
-                        for index in nest.access[name].index:
-                            yield from index.axes()
-                    case _:
-                        pass
