@@ -36,21 +36,18 @@ import yaml
 from onnx import numpy_helper
 
 from dlbuild.build.builder import How, build
-from dlbuild.build.engine import Engine, path_of
+from dlbuild.build.built import built_of
+from dlbuild.build.engine import Engine
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.project import Build
 from dlbuild.build.recipe import read_recipe
-from dlbuild.build.steps.book import book_of
 from dlbuild.cli.main import run as dlbuild
-from dlbuild.cli.measurements import costs_of, profile_of
-from dlbuild.ir import codec, weights
+from dlbuild.cli.measurements import costs_of
+from dlbuild.ir import weights
 from dlbuild.ir.clusters import Parallel
 from dlbuild.ir.costs import Costs
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Cluster, Target
-from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
 from dlbuild.run.counter import counter
@@ -174,20 +171,9 @@ def nets(folders: Mapping[str, Path]) -> Iterator[tuple[Net, Net]]:
 
 def net_of(engine: Engine, one: Build) -> Net:
     """Return a network as it was built."""
-    recipe = engine.keys.recipe
-    built = Built(
-        one.model,
-        codec.decode(engine.content(one, "graph"), Graph),
-        profile_of(engine, one),
-        codec.decode(engine.content(one, "schedule"), Schedule),
-        book_of(recipe.folders),
-        recipe.targets[one.target],
-        one.options,
-        path_of(engine.out, one, "header").parent,
-        codec.decode(engine.content(one, "tiles"), TilePlan),
-    )
+    built = built_of(engine, one)
     numbers = weights.decode(engine.content(one, "weights"))
-    source = recipe.models[one.model].source.resolve()
+    source = engine.keys.recipe.models[one.model].source.resolve()
     return Net(one.model, built, costs_of(engine, one), numbers, source, engine.out / STATE_FOLDER)
 
 

@@ -25,15 +25,12 @@ from pathlib import Path
 import yaml
 
 from dlbuild.build.builder import How, build
-from dlbuild.build.engine import Engine, path_of
+from dlbuild.build.built import built_of
+from dlbuild.build.engine import Engine
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.recipe import Build, read_recipe
-from dlbuild.build.steps.book import book_of
-from dlbuild.ir import codec, weights
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.profile import Profile
+from dlbuild.ir import weights
 from dlbuild.ir.schedule import Schedule
-from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.run.board import boards_folder
 from dlbuild.run.runner import Built, Values, model_program, run_model
 from dlbuild.run.runner_program import compiler_for
@@ -102,17 +99,7 @@ def recipe_text(entries: dict[str, dict[str, object]], threads: int) -> str:
 
 def check(engine: Engine, one: Build) -> bool:
     """Check one network by one scheduler, and print its row."""
-    built = Built(
-        one.model,
-        codec.decode(engine.content(one, "graph"), Graph),
-        codec.decode(engine.content(one, "profile"), Profile),
-        codec.decode(engine.content(one, "schedule"), Schedule),
-        book_of(engine.keys.recipe.folders),
-        engine.keys.recipe.targets[one.target],
-        one.options,
-        path_of(engine.out, one, "header").parent,
-        codec.decode(engine.content(one, "tiles"), TilePlan),
-    )
+    built = built_of(engine, one)
     numbers = dict(weights.decode(engine.content(one, "weights")))
     samples = [s.inputs for s in samples_of(None, built.graph, numbers)][:2]
     ports = built.ports(is_honest=True)

@@ -4,22 +4,17 @@ import argparse
 import json
 from dataclasses import asdict
 
+from dlbuild.build.built import built_of
 from dlbuild.build.engine import Engine, path_of
 from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.project import Build
 from dlbuild.build.sizes import decode_sizes
-from dlbuild.build.steps.book import book_of
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.build import build_all
 from dlbuild.cli.project import add_jobs, add_targets
-from dlbuild.ir import codec, weights
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.profile import Profile
-from dlbuild.ir.schedule import Schedule
-from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.ir import weights
 from dlbuild.report.figures import figures_text
 from dlbuild.run.bench import Bench, Figures, bench
-from dlbuild.run.runner import Built
 from dlbuild.run.samples import samples_of
 
 
@@ -50,28 +45,15 @@ def _row(figures: Figures) -> dict[str, object]:
 
 def figures_of(engine: Engine, one: Build, *, steps: bool = True, count: bool = True) -> Figures:
     """Measure one build with its first sample. steps, count: see Bench."""
-    recipe = engine.keys.recipe
-    model, folder = recipe.models[one.model], path_of(engine.out, one, "header").parent
-    graph = codec.decode(engine.content(one, "graph"), Graph)
-    built = Built(
-        one.model,
-        graph,
-        codec.decode(engine.content(one, "profile"), Profile),
-        codec.decode(engine.content(one, "schedule"), Schedule),
-        book_of(recipe.folders),
-        recipe.targets[one.target],
-        one.options,
-        folder,
-        codec.decode(engine.content(one, "tiles"), TilePlan),
-    )
+    built = built_of(engine, one)
     asked = Bench(
         built,
         weights.decode(engine.content(one, "weights")),
-        codec.decode(engine.content(one, "tiles"), TilePlan),
         path_of(engine.out, one, "archive"),
         decode_sizes(engine.content(one, "size")).stack_bytes,
         engine.out / STATE_FOLDER,
         steps,
         count,
     )
-    return bench(asked, samples_of(model.samples, graph)[0].inputs)
+    samples = samples_of(engine.keys.recipe.models[one.model].samples, built.graph)
+    return bench(asked, samples[0].inputs)

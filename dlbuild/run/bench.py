@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
 from dlbuild.run.callgrind import instructions
@@ -100,7 +99,6 @@ class Bench:
 
     built: Built
     weights: Mapping[str, Array]
-    tiles: TilePlan
     archive: Path
     stack_limit: int | None
     state: Path
@@ -179,7 +177,7 @@ def _hooked(asked: Bench, work: Path) -> tuple[Built, tuple[Path, ...]]:
     built = replace(plain, options=replace(plain.options, hook=True), folder=work / "hooked")
     built.folder.mkdir()
     fixed = (built.book, built.target, built.options, built.name)
-    texts = render(built.graph, built.profile, asked.tiles, built.schedule, *fixed)
+    texts = render(built.graph, built.profile, built.tiles, built.schedule, *fixed)
     for name, text in texts.items():
         (built.folder / name).write_text(text, encoding="ascii")
     for name, content in tables(built.graph, asked.weights, built.profile, *fixed).items():

@@ -13,17 +13,13 @@ import pytest
 import yaml
 
 from dlbuild.build.builder import How, build
+from dlbuild.build.built import built_of
 from dlbuild.build.engine import Engine, path_of
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.project import Build
 from dlbuild.build.recipe import read_recipe
-from dlbuild.build.steps.book import book_of
 from dlbuild.cli.main import run
-from dlbuild.ir import codec, weights
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.profile import Profile
-from dlbuild.ir.schedule import Schedule
-from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.ir import weights
 from dlbuild.ir.weights import Array
 from dlbuild.run.runner import Built, model_program, run_model
 from dlbuild.run.runner_program import compiler_for
@@ -68,18 +64,7 @@ def built(
     recipe = read_recipe()
     engine = build(recipe, PIPELINE, How(), identify, lambda _: None)
     (one,) = recipe.builds
-    made = Built(
-        one.model,
-        codec.decode(engine.content(one, "graph"), Graph),
-        codec.decode(engine.content(one, "profile"), Profile),
-        codec.decode(engine.content(one, "schedule"), Schedule),
-        book_of(recipe.folders),
-        recipe.targets[one.target],
-        one.options,
-        path_of(engine.out, one, "header").parent,
-        codec.decode(engine.content(one, "tiles"), TilePlan),
-    )
-    return engine, one, made
+    return engine, one, built_of(engine, one)
 
 
 @pytest.fixture(autouse=True)

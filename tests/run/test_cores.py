@@ -9,17 +9,13 @@ import yaml
 
 from dlbuild.base.errors import UserError
 from dlbuild.build.builder import How, build
-from dlbuild.build.engine import Engine, path_of
+from dlbuild.build.built import built_of
+from dlbuild.build.engine import Engine
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.project import Build
 from dlbuild.build.recipe import read_recipe
-from dlbuild.build.steps.book import book_of
 from dlbuild.cli.main import run
-from dlbuild.ir import codec, weights
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.profile import Profile
-from dlbuild.ir.schedule import Schedule
-from dlbuild.ir.tile_plan import TilePlan
+from dlbuild.ir import weights
 from dlbuild.run.board import boards_folder
 from dlbuild.run.runner import Built, model_program, run_model
 from dlbuild.run.runner_program import Program, compiler_for
@@ -41,20 +37,6 @@ def project(folder: Path, model: str | Path, target: dict[str, object]) -> tuple
     (folder / "dlbuild.yaml").write_text(yaml.safe_dump(recipe))
     read = read_recipe()
     return build(read, PIPELINE, How(), identify, lambda _: None), read.builds[0]
-
-
-def built_of(engine: Engine, one: Build) -> Built:
-    return Built(
-        one.model,
-        codec.decode(engine.content(one, "graph"), Graph),
-        codec.decode(engine.content(one, "profile"), Profile),
-        codec.decode(engine.content(one, "schedule"), Schedule),
-        book_of(engine.keys.recipe.folders),
-        engine.keys.recipe.targets[one.target],
-        one.options,
-        path_of(engine.out, one, "header").parent,
-        codec.decode(engine.content(one, "tiles"), TilePlan),
-    )
 
 
 def verdict_of(engine: Engine, one: Build, checks: Checks) -> Verdict:

@@ -5,19 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from dlbuild.build.engine import Engine, path_of
-from dlbuild.build.project import Build
-from dlbuild.build.steps.book import book_of
+from dlbuild.build.built import built_of
 from dlbuild.cli.bench import figures_of
 from dlbuild.cli.main import run
-from dlbuild.cli.measurements import profile_of
-from dlbuild.ir import codec
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.schedule import Schedule
-from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.run.board import BoardMaker
 from dlbuild.run.counter import counter
-from dlbuild.run.runner import Built, model_program, run_input
+from dlbuild.run.runner import model_program, run_input
 from dlbuild.run.samples import samples_of
 from dlbuild.run.strangers import watched
 from tests.target.conftest import Made, Project
@@ -33,21 +26,6 @@ def pair(way: str) -> dict[str, object]:
         "parallel": way,
         "clusters": clusters,
     }
-
-
-def built(engine: Engine, one: Build) -> Built:
-    recipe = engine.keys.recipe
-    return Built(
-        one.model,
-        codec.decode(engine.content(one, "graph"), Graph),
-        profile_of(engine, one),
-        codec.decode(engine.content(one, "schedule"), Schedule),
-        book_of(recipe.folders),
-        recipe.targets[one.target],
-        one.options,
-        path_of(engine.out, one, "header").parent,
-        codec.decode(engine.content(one, "tiles"), TilePlan),
-    )
 
 
 def test_clusters_are_sooner_done_than_one_and_compute_the_same(
@@ -79,7 +57,7 @@ def test_the_emulator_sees_who_touches_the_memory_of_another_cluster(
 ) -> None:
     project({"pair": pair(way)}, ("digits_int8",))
     engine, builds = made()
-    plan = built(engine, builds["digits_int8@pair"])
+    plan = built_of(engine, builds["digits_int8@pair"])
     sources = [plan.folder / "digits_int8_weights.c", *plan.ports(is_honest=False)]
     maker = BoardMaker(plan.target, plan.options)
     program = maker.program(model_program(plan), "run", sources, tmp_path)

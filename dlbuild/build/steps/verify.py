@@ -6,13 +6,8 @@ from pathlib import Path
 
 from dlbuild.build.job import Job
 from dlbuild.build.steps import parse
-from dlbuild.build.steps.book import book_of
+from dlbuild.build.steps.built import built_from
 from dlbuild.ir import codec, weights
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.profile import Profile
-from dlbuild.ir.schedule import Schedule
-from dlbuild.ir.tile_plan import TilePlan
-from dlbuild.run.runner import Built
 from dlbuild.run.samples import samples_of
 from dlbuild.run.verify import Checks, verify
 from dlbuild.run.verify_compare import Tolerance
@@ -29,7 +24,6 @@ def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
     """Verify the outputs, and each kernel alone if `layers`."""
     settings = job.settings
     name, said = settings.model, settings.tolerance
-    graph = codec.decode(job.inputs["graph"], Graph)
     numbers = weights.decode(job.inputs["weights"])
     with tempfile.TemporaryDirectory(prefix="dlbuild-") as work:
         folder = Path(work)
@@ -37,22 +31,12 @@ def compare(job: Job, *, layers: bool) -> Mapping[str, bytes]:
             (folder / f"{name}{suffix}").write_bytes(job.inputs[file])
         for file, content in _PORT.items():
             (folder / file).write_bytes(job.inputs[content])
-        built = Built(
-            name,
-            graph,
-            codec.decode(job.inputs["profile"], Profile),
-            codec.decode(job.inputs["schedule"], Schedule),
-            book_of(settings.folders),
-            settings.target,
-            settings.options,
-            folder,
-            codec.decode(job.inputs["tiles"], TilePlan),
-        )
+        built = built_from(settings, job.inputs.__getitem__, folder)
         verdict = verify(
             built,
             numbers,
             settings.source,
-            samples_of(settings.samples, graph, numbers),
+            samples_of(settings.samples, built.graph, numbers),
             Checks(layers, Tolerance(said.rtol, said.atol, said.lsb)),
         )
     return {"verdict": codec.encode(verdict)}
