@@ -41,7 +41,10 @@ def split_batch(parsed: Parsed, book: RuleBook, batch: Batch) -> Parsed:
             adding them up.
     """
     graph = parsed.graph
-    maker = _Maker(graph, dict(parsed.weights), book, batch, _extent(graph, batch))
+    extent = _extent(graph, batch)
+    if batch.parts == 1:
+        return parsed
+    maker = _Maker(graph, dict(parsed.weights), book, batch, extent)
     for name in batch.inputs:
         maker.take_parts(name)
     for op in graph.ops:

@@ -24,7 +24,7 @@ def run(job: Job) -> Mapping[str, bytes]:
     parsed = parse(settings.source, settings.shapes, book, settings.model, state)
     if settings.options.fold_constant_channels:
         parsed = fold_constant_channels(parsed, book)  # by the numbers of its weights
-    if settings.batch is not None and settings.batch.parts > 1:
+    if settings.batch is not None:
         parsed = split_batch(parsed, book, settings.batch)
     numbers = weights.encode(parsed.weights)
     return {

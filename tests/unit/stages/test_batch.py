@@ -60,6 +60,10 @@ def kinds(parsed: Parsed) -> list[str]:
     return [op.kind for op in parsed.graph.ops]
 
 
+def test_one_part_is_the_model_as_it_was(tmp_path: Path) -> None:
+    assert kinds(split(tmp_path, [node("Relu", "x", "y")], batch=Batch(("x",), 1))) == ["Relu"]
+
+
 def test_what_each_sample_has_alone_is_joined_at_the_output(tmp_path: Path) -> None:
     made = split(tmp_path, [node("Relu", "x", "y")])
     assert kinds(made) == ["Slice", "Slice", "Relu", "Relu", "Concat"]
@@ -157,6 +161,7 @@ def test_a_node_that_joins_samples_is_refused_by_its_name(
         (Batch(("x",), 3), "8 samples cannot be dealt to 3 equal parts"),
         (Batch(("x", "p"), 2), "the inputs do not hold equally many samples"),
         (Batch(("z",), 2), "the model has no input 'z' that the caller gives"),
+        (Batch(("z",), 1), "the model has no input 'z' that the caller gives"),
     ],
 )
 def test_a_batch_that_cannot_be_dealt_is_refused(batch: Batch, what: str, tmp_path: Path) -> None:
