@@ -38,6 +38,7 @@ BOOK = load_rules([builtin_folder()])
 TARGET = Target("host", (Memory("sram"),))
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 MEMCHECK = ("valgrind", "-q", "--error-exitcode=9")
+PLAIN = Options(requantize="fixed")
 TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8}
 
 
@@ -195,20 +196,26 @@ def program_of(model: Built, flags: tuple[str, ...]) -> Program:
     return compile_program(text, "run", sources, Compiler("gcc", flags), model.folder)
 
 
-@pytest.mark.parametrize("seed", range(CASES))
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path: Path) -> None:
-    file = tmp_path / "net.onnx"
+def layer_by_layer(
+    seed: int, dtype: str, folder: Path
+) -> tuple[Path, list[Values], list[Mapping[str, Array]]]:
+    """Return the file of a random network, a sample, and what it gives layer by layer."""
+    file = folder / "net.onnx"
     onnx.save(network(seed, dtype), file)
-    plain = Options(requantize="fixed")
-    layers, _ = built(file, plain, tmp_path / "layers")
+    layers, _ = built(file, PLAIN, folder / "layers")
     (name,) = layers.graph.inputs
     shape = layers.graph.tensor[name].shape
     random = np.random.default_rng(seed)
     values = random.normal(0, 40, shape) if dtype == "int8" else random.normal(size=shape)
     samples: list[Values] = [{name: np.clip(values, -128, 127).astype(dtype)}]
-    expected = outputs(layers, samples)
-    small = replace(plain, optimize="ram")
+    return file, samples, outputs(layers, samples)
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path: Path) -> None:
+    file, samples, expected = layer_by_layer(seed, dtype, tmp_path)
+    small = replace(PLAIN, optimize="ram")
     streamed = replace(small, input="streamed", output="arena")
     external = replace(small, input="external")
     for number, options in enumerate(
@@ -238,23 +245,15 @@ def near_target(size_bytes: int, between_bytes: int = 0) -> Target:
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_a_near_memory_changes_no_result(seed: int, dtype: str, tmp_path: Path) -> None:
     """Windows come and go, tensors stay, rings of strips lie there."""
-    file = tmp_path / "net.onnx"
-    onnx.save(network(seed, dtype), file)
-    plain = Options(requantize="fixed")
-    layers, _ = built(file, plain, tmp_path / "layers")
-    (name,) = layers.graph.inputs
-    shape = layers.graph.tensor[name].shape
-    random = np.random.default_rng(seed)
-    values = random.normal(0, 40, shape) if dtype == "int8" else random.normal(size=shape)
-    samples: list[Values] = [{name: np.clip(values, -128, 127).astype(dtype)}]
-    expected = outputs(layers, samples)
-    small = replace(plain, optimize="ram", hook=True)
+    file, samples, expected = layer_by_layer(seed, dtype, tmp_path)
+    small = replace(PLAIN, optimize="ram", hook=True)
     choices = (
-        replace(plain, hook=True),
-        replace(plain, arena="caller", input="arena"),
+        replace(PLAIN, hook=True),
+        replace(PLAIN, arena="caller", input="arena"),
         replace(small, input="streamed", output="arena"),
         replace(small, input="external", max_recompute=2.0, arena="caller"),
     )
+    random = np.random.default_rng(seed)
     for number, options in enumerate(choices):
         size_bytes = int(2.0 ** random.uniform(8, 13))
         target = near_target(size_bytes, size_bytes * (number % 2) * int(random.integers(1, 6)))

@@ -480,16 +480,20 @@ def said_of(text: str, case: Case, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_third_memory_that_holds_tiles_is_refused(tmp_path: Path) -> None:
-    graph = plans(small_conv(600), tmp_path).graph
+def refusal(memories: Sequence[Memory], folder: Path) -> str:
+    """Return the error with which these memories are refused."""
+    graph = plans(small_conv(600), folder).graph
     kernels = profile(graph, book(), RESIDENT, Options())
-    more = (Memory(name, 512, holds=("tiles",)) for name in ("tcm", "cache"))
-    three = replace(BOARD, memories=(*more, *BOARD.memories))
-
+    target = replace(BOARD, memories=tuple(memories))
     with pytest.raises(UserError) as caught:
-        tile(graph, kernels, three, Options(), book())
+        tile(graph, kernels, target, Options(), book())
+    return str(caught.value)
 
-    assert str(caught.value) == (
+
+def test_a_third_memory_that_holds_tiles_is_refused(tmp_path: Path) -> None:
+    more = (Memory(name, 512, holds=("tiles",)) for name in ("tcm", "cache"))
+
+    assert refusal((*more, *BOARD.memories), tmp_path) == (
         "case@board: error: memory 'near' is the third that holds tiles\n"
         "  why: what a kernel needs comes through one memory, or two, to the core\n"
         "  fix: leave tiles out of the 'holds' of 'near'"
@@ -497,14 +501,9 @@ def test_a_third_memory_that_holds_tiles_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_memory_that_holds_tiles_and_the_arena_is_refused(tmp_path: Path) -> None:
-    graph = plans(small_conv(600), tmp_path).graph
-    kernels = profile(graph, book(), RESIDENT, Options())
-    both = replace(BOARD, memories=(Memory("sram", 512, holds=("tiles", "arena")),))
+    both = Memory("sram", 512, holds=("tiles", "arena"))
 
-    with pytest.raises(UserError) as caught:
-        tile(graph, kernels, both, Options(), book())
-
-    assert str(caught.value) == (
+    assert refusal((both,), tmp_path) == (
         "case@board: error: memory 'sram' holds tiles and the arena\n"
         "  why: each would have to leave the other room\n"
         "  fix: state two memories, each with its size, in the place of 'sram'"
