@@ -37,7 +37,7 @@ def _is_helper(name: str) -> bool:
 
 
 def helper_text(environment: jinja2.Environment, name: str) -> str:
-    """Return the C of one helper: a comment and a static inline function."""
+    """Return the C of one helper: a comment and a static inline function, a type or a macro."""
     assert environment.loader is not None
     return environment.loader.get_source(environment, f"{FOLDER}{name}{SUFFIX}")[0]
 

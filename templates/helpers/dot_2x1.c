@@ -4,8 +4,6 @@ __attribute__((always_inline)) /* the sums are to stay in registers */
 #endif
 static inline void dot_2x1(int32_t sums[2], const int32_t *x, const int32_t *w, int32_t quads)
 {
-    int32_t left = quads;
-
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
 /* One quad. */
 #define DOT_2X1_QUAD                                                                               \
@@ -31,29 +29,12 @@ static inline void dot_2x1(int32_t sums[2], const int32_t *x, const int32_t *w, 
     int32_t p;
     int32_t q;
 
-    if (quads > 3) {
-        __asm__ volatile("1:\n\t" DOT_2X1_QUAD DOT_2X1_QUAD DOT_2X1_QUAD DOT_2X1_QUAD
-                         "ldr %[p], %[end]\n\t"
-                         "cmp %[w], %[p]\n\t"
-                         "bne 1b"
-                         : DOT_2X1_PLACES
-                         : [end] "m"(end)
-                         : "cc", "memory");
-    }
-    if ((quads & 3) == 1) {
-        __asm__ volatile(DOT_2X1_QUAD : DOT_2X1_PLACES : : "memory");
-    }
-    if ((quads & 3) == 2) {
-        __asm__ volatile(DOT_2X1_QUAD DOT_2X1_QUAD : DOT_2X1_PLACES : : "memory");
-    }
-    if ((quads & 3) == 3) {
-        __asm__ volatile(DOT_2X1_QUAD DOT_2X1_QUAD DOT_2X1_QUAD : DOT_2X1_PLACES : : "memory");
-    }
+    DOT_QUADS(quads, end, DOT_2X1_QUAD, DOT_2X1_PLACES, "memory");
     sums[0] = a0;
     sums[1] = a1;
-    left = 0;
 #undef DOT_2X1_QUAD
 #undef DOT_2X1_PLACES
+#else
+    dot_plain(sums, x, w, quads, 2, 1);
 #endif
-    dot_plain(sums, x, w, left, 2, 1);
 }

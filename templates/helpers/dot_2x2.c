@@ -36,24 +36,7 @@ static inline void dot_2x2(int32_t sums[4], const int32_t *x, const int32_t *w, 
     int32_t p;
     int32_t q;
 
-    if (quads > 3) {
-        __asm__ volatile("1:\n\t" DOT_2X2_QUAD DOT_2X2_QUAD DOT_2X2_QUAD DOT_2X2_QUAD
-                         "ldr %[p], %[end]\n\t"
-                         "cmp %[w], %[p]\n\t"
-                         "bne 1b"
-                         : DOT_2X2_PLACES
-                         : [end] "m"(end)
-                         : "cc", "memory");
-    }
-    if ((quads & 3) == 1) {
-        __asm__ volatile(DOT_2X2_QUAD : DOT_2X2_PLACES : : "memory");
-    }
-    if ((quads & 3) == 2) {
-        __asm__ volatile(DOT_2X2_QUAD DOT_2X2_QUAD : DOT_2X2_PLACES : : "memory");
-    }
-    if ((quads & 3) == 3) {
-        __asm__ volatile(DOT_2X2_QUAD DOT_2X2_QUAD DOT_2X2_QUAD : DOT_2X2_PLACES : : "memory");
-    }
+    DOT_QUADS(quads, end, DOT_2X2_QUAD, DOT_2X2_PLACES, "memory");
     sums[0] = a0;
     sums[1] = a1;
     sums[2] = a2;

@@ -4,8 +4,6 @@ __attribute__((always_inline)) /* the sums are to stay in registers */
 #endif
 static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, int32_t quads)
 {
-    int32_t left = quads;
-
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
 /* One quad. */
 #define DOT_4X1_QUAD                                                                               \
@@ -36,37 +34,14 @@ static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, 
     int32_t p;
     int32_t q;
 
-    if (quads > 3) {
-        __asm__ volatile("1:\n\t" DOT_4X1_QUAD DOT_4X1_QUAD DOT_4X1_QUAD DOT_4X1_QUAD
-                         "ldr %[p], %[end]\n\t"
-                         "cmp %[w], %[p]\n\t"
-                         "bne 1b"
-                         : DOT_4X1_PLACES
-                         : [end] "m"(end)
-                         : "cc", "memory", "r0", "r1", "r2", "r3");
-    }
-    if ((quads & 3) == 1) {
-        __asm__ volatile(DOT_4X1_QUAD : DOT_4X1_PLACES : : "memory", "r0", "r1", "r2", "r3");
-    }
-    if ((quads & 3) == 2) {
-        __asm__ volatile(DOT_4X1_QUAD DOT_4X1_QUAD
-                         : DOT_4X1_PLACES
-                         :
-                         : "memory", "r0", "r1", "r2", "r3");
-    }
-    if ((quads & 3) == 3) {
-        __asm__ volatile(DOT_4X1_QUAD DOT_4X1_QUAD DOT_4X1_QUAD
-                         : DOT_4X1_PLACES
-                         :
-                         : "memory", "r0", "r1", "r2", "r3");
-    }
+    DOT_QUADS(quads, end, DOT_4X1_QUAD, DOT_4X1_PLACES, "memory", "r0", "r1", "r2", "r3");
     sums[0] = a0;
     sums[1] = a1;
     sums[2] = a2;
     sums[3] = a3;
-    left = 0;
 #undef DOT_4X1_QUAD
 #undef DOT_4X1_PLACES
+#else
+    dot_plain(sums, x, w, quads, 4, 1);
 #endif
-    dot_plain(sums, x, w, left, 4, 1);
 }

@@ -23,7 +23,6 @@ static inline void dot_blocks_2x2(int32_t sums[4], const int8_t *x0, const int8_
                      : [a0] "+Te"(a0), [a1] "+Te"(a1), [a2] "+Te"(a2), [a3] "+Te"(a3), [w] "+r"(w) \
                      : [x0] "r"(x0), [x1] "r"(x1)                                                  \
                      : "q0", "q1", "q2", "q3", "memory")
-    const int32_t rest = (blocks - 1) & 7;
     int32_t a0;
     int32_t a1;
     int32_t a2;
@@ -34,39 +33,7 @@ static inline void dot_blocks_2x2(int32_t sums[4], const int8_t *x0, const int8_
         : [a0] "=&Te"(a0), [a1] "=&Te"(a1), [a2] "=&Te"(a2), [a3] "=&Te"(a3), [w] "+r"(w)
         : [x0] "r"(x0), [x1] "r"(x1)
         : "q0", "q1", "q2", "q3", "memory");
-    for (int32_t block = 8; block < blocks; block += 8) {
-        DOT_2X2_ADD(16);
-        DOT_2X2_ADD(32);
-        DOT_2X2_ADD(48);
-        DOT_2X2_ADD(64);
-        DOT_2X2_ADD(80);
-        DOT_2X2_ADD(96);
-        DOT_2X2_ADD(112);
-        x0 += 128; /* as far as an instruction can address */
-        x1 += 128;
-        DOT_2X2_ADD(0);
-    }
-    if (rest > 0) {
-        DOT_2X2_ADD(16);
-    }
-    if (rest > 1) {
-        DOT_2X2_ADD(32);
-    }
-    if (rest > 2) {
-        DOT_2X2_ADD(48);
-    }
-    if (rest > 3) {
-        DOT_2X2_ADD(64);
-    }
-    if (rest > 4) {
-        DOT_2X2_ADD(80);
-    }
-    if (rest > 5) {
-        DOT_2X2_ADD(96);
-    }
-    if (rest > 6) {
-        DOT_2X2_ADD(112);
-    }
+    DOT_BLOCKS(blocks, DOT_2X2_ADD, (x0 += 128, x1 += 128));
     sums[0] = a0;
     sums[1] = a1;
     sums[2] = a2;

@@ -27,45 +27,13 @@ static inline i32x4 dot_blocks_4x1(const int8_t *x, const int8_t *w, int32_t blo
                      : [a0] "+Te"(a0), [a1] "+Te"(a1), [a2] "+Te"(a2), [a3] "+Te"(a3), [w] "+r"(w) \
                      : [x] "r"(x)                                                                  \
                      : "q0", "q1", "memory")
-    const int32_t rest = (blocks - 1) & 7;
 
     __asm__ volatile(
         DOT_4X1_BLOCK("vmladav", 0)
         : [a0] "=&Te"(a0), [a1] "=&Te"(a1), [a2] "=&Te"(a2), [a3] "=&Te"(a3), [w] "+r"(w)
         : [x] "r"(x)
         : "q0", "q1", "memory");
-    for (int32_t block = 8; block < blocks; block += 8) {
-        DOT_4X1_ADD(16);
-        DOT_4X1_ADD(32);
-        DOT_4X1_ADD(48);
-        DOT_4X1_ADD(64);
-        DOT_4X1_ADD(80);
-        DOT_4X1_ADD(96);
-        DOT_4X1_ADD(112);
-        x += 128; /* as far as an instruction can address */
-        DOT_4X1_ADD(0);
-    }
-    if (rest > 0) {
-        DOT_4X1_ADD(16);
-    }
-    if (rest > 1) {
-        DOT_4X1_ADD(32);
-    }
-    if (rest > 2) {
-        DOT_4X1_ADD(48);
-    }
-    if (rest > 3) {
-        DOT_4X1_ADD(64);
-    }
-    if (rest > 4) {
-        DOT_4X1_ADD(80);
-    }
-    if (rest > 5) {
-        DOT_4X1_ADD(96);
-    }
-    if (rest > 6) {
-        DOT_4X1_ADD(112);
-    }
+    DOT_BLOCKS(blocks, DOT_4X1_ADD, x += 128);
 #undef DOT_4X1_BLOCK
 #undef DOT_4X1_ADD
 #else
