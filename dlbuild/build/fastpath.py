@@ -150,8 +150,9 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     folders: list[str],
     programs: list[str],
     started_ns: int,
+    reading_ns: int,
 ) -> bool:
-    """Leave a snapshot after a success, unless an input changed since the start.
+    """Leave a snapshot after a success, unless an input changed since it was read.
 
     Args:
         build_folder: where the state is kept.
@@ -161,8 +162,11 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
         outputs: SHA-256 of each file written.
         folders: folders searched for files.
         programs: commands run, by name.
-        started_ns: when the build began.
+        started_ns: when the program was started, whose code is an input too.
+        reading_ns: when it began to read all other inputs. A file written just before the program
+            was started is older than that by more than a tick.
     """
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120 - as above
     found = {word: find_program(word) for name in programs for word in (name, *name.split())}
     paths = sorted({*inputs, *(path for path in found.values() if os.path.isfile(path))})  # noqa: PTH113 - as above
     time.sleep(_TICK_NS / 1e9)  # so that any later change of an output shows in its times
@@ -174,7 +178,8 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
             digest = file_digest(path)
             if path in outputs and digest != outputs[path]:
                 return False
-            if path not in outputs and status.st_ctime_ns > started_ns - _TICK_NS:
+            begun_ns = started_ns if path.startswith(own) else reading_ns
+            if path not in outputs and status.st_ctime_ns > begun_ns - _TICK_NS:
                 return False
             kind = _MODEL if path in models else "file"
             kind = _OUTPUT if path in outputs else kind

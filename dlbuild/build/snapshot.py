@@ -42,12 +42,13 @@ def leave_snapshot(
     engine: Engine,
     pipeline: Pipeline,
     request: list[str],
-    started_ns: int,
+    began_ns: tuple[int, int],
     copies: Mapping[str, str],
 ) -> bool:
     """Let the next build with the same request see by `stat` alone that it has nothing to do.
 
-    copies: digests of files that were written outside of the build folder.
+    began_ns: when the program was started, and when it began to read what is the user's. copies:
+    digests of files that were written outside of the build folder.
 
     Returns:
         Whether it was left: not if an input changed meanwhile.
@@ -69,7 +70,8 @@ def leave_snapshot(
             *dict.fromkeys(_libraries(pipeline)),
         ],
         programs=list(dict.fromkeys(_programs(recipe, pipeline))),
-        started_ns=started_ns,
+        started_ns=began_ns[0],
+        reading_ns=began_ns[1],
     )
 
 

@@ -3,6 +3,7 @@
 import argparse
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
@@ -63,6 +64,7 @@ def arguments(parser: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Build, and leave a snapshot for the no-op check; or only say what a build would do."""
+    began_ns = (given.started_ns, time.time_ns())
     _check_marks(given)
     if given.dry_run:
         return _say(given)
@@ -76,7 +78,7 @@ def run(given: argparse.Namespace) -> int:
     goal = given.goal or given.stamp
     rule = depfile_of(engine, pipeline, goal) if given.depfile else ""
     Marks(given.stamp, given.depfile).leave(given.out, request, rule, given.started_ns)
-    if leave_snapshot(engine, pipeline, request, given.started_ns, copies):
+    if leave_snapshot(engine, pipeline, request, began_ns, copies):
         keep_for_replay(engine.out, request, engine.store)
         if not given.flat and not given.remote_cache:
             keep_order(engine, pipeline, request)

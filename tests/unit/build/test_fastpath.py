@@ -1,5 +1,6 @@
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -27,18 +28,19 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def leave(started_ns: int | None = None) -> bool:
-    started_ns = started_ns or time.time_ns()
+def leave(reading_ns: int | None = None, *, code: Sequence[str] = ()) -> bool:
+    now_ns = time.time_ns()
     Path("a.c").write_bytes(MADE)
     return remember(
         "out",
         REQUEST,
-        inputs=["in/a.yaml"],
+        inputs=["in/a.yaml", *code],
         models=[],
         outputs={"a.c": sha256(MADE)},
         folders=["in", "absent"],
         programs=["cc"],
-        started_ns=started_ns,
+        started_ns=now_ns,
+        reading_ns=reading_ns or now_ns,
     )
 
 
@@ -149,10 +151,28 @@ class TestNothingToDo:
 
 @pytest.mark.usefixtures("built")
 def test_an_input_edited_during_the_build_leaves_no_snapshot() -> None:
-    started_ns = time.time_ns()
+    reading_ns = time.time_ns()
     Path("in/a.yaml").write_text("late")
-    assert not leave(started_ns)
+    assert not leave(reading_ns)
     assert not nothing_to_do("out", REQUEST)
+
+
+@pytest.mark.usefixtures("built")
+def test_an_input_written_just_before_the_program_was_started_leaves_one() -> None:
+    Path("in/a.yaml").write_text("a retrained model")
+    assert leave(reading_ns=time.time_ns() + 100_000_000)
+    assert nothing_to_do("out", REQUEST)
+
+
+@pytest.mark.usefixtures("built")
+def test_our_code_edited_after_the_program_was_started_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fastpath, "__file__", str(tmp_path / "dlbuild" / "build" / "fastpath.py"))
+    code = tmp_path / "dlbuild" / "rule.py"
+    code.parent.mkdir()
+    code.write_text("late")
+    assert not leave(reading_ns=time.time_ns() + 100_000_000, code=[str(code)])
 
 
 @pytest.mark.usefixtures("built")
@@ -166,5 +186,6 @@ def test_an_output_edited_during_the_build_leaves_no_snapshot() -> None:
         folders=[],
         programs=[],
         started_ns=time.time_ns(),
+        reading_ns=time.time_ns(),
     )
     assert not done
