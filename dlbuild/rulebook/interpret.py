@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 
 import numpy as np
 
 from dlbuild.ir.weights import numpy_dtype
 from dlbuild.rulebook.arithmetic import BINARY, COMPARE, FUNCTIONS, NUMPY, Array, convert
 from dlbuild.rulebook.instance import Instance, Loop, Made, Nest, Operand
-from dlbuild.rulebook.places import Places
+from dlbuild.rulebook.places import Places, places
 from dlbuild.rulebook.value import (
     COMPUTE_TYPE,
     Binary,
@@ -29,8 +28,6 @@ from dlbuild.rulebook.value import (
     Unary,
     walk,
 )
-
-POINTS_AT_ONCE = 1 << 18
 
 
 def interpret(instance: Instance, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -88,30 +85,18 @@ def used_accesses(step: Loop) -> tuple[str, ...]:
 
 
 def _run(operands: Sequence[Operand], nest: Nest, held: dict[str, Array]) -> None:
-    extents = [nest.extent[axis] for axis in nest.domain]
-    count = prod(extents)
     with np.errstate(all="ignore"):
-        for first in range(0, count, POINTS_AT_ONCE):
-            numbers = np.arange(first, min(first + POINTS_AT_ONCE, count), dtype=np.int64)
-            places = np.unravel_index(numbers, extents) if extents else ()
-            axes = {a: np.asarray(p) for a, p in zip(nest.domain, places, strict=True)}
-            _Points(operands, nest, held, axes, len(numbers)).run()
+        for at in places(operands, nest, held):
+            _Points(operands, held, at).run()
 
 
 class _Points:
     """Some points of a nest's domain at once; every value is one array over them."""
 
-    def __init__(
-        self,
-        operands: Sequence[Operand],
-        nest: Nest,
-        held: dict[str, Array],
-        axes: Mapping[str, Array],
-        count: int,
-    ) -> None:
-        self._nest = nest
+    def __init__(self, operands: Sequence[Operand], held: dict[str, Array], at: Places) -> None:
+        self._nest = at.nest
         self._held = held
-        self._at = Places(operands, nest, held, axes, count)
+        self._at = at
         self._locals: dict[str, Array] = {}
         self._dtype = {operand.name: operand.dtype for operand in operands}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from dlbuild.ir.weights import numpy_dtype
 from dlbuild.rulebook.arithmetic import NUMPY, Array
 from dlbuild.rulebook.derive import loaded_operands
 from dlbuild.rulebook.instance import Instance, Loop, Nest
-from dlbuild.rulebook.interpret import POINTS_AT_ONCE, make, used_accesses
+from dlbuild.rulebook.interpret import make, used_accesses
 from dlbuild.rulebook.interval import (
     Interval,
     all_of,
@@ -26,7 +25,7 @@ from dlbuild.rulebook.interval import (
     stored,
     where,
 )
-from dlbuild.rulebook.places import Places
+from dlbuild.rulebook.places import Places, places
 from dlbuild.rulebook.range import range_of_dtype
 from dlbuild.rulebook.value import (
     COMPUTE_TYPE,
@@ -80,14 +79,8 @@ def intervals(instance: Instance, given: Mapping[str, Interval]) -> dict[str, In
 def _run(
     instance: Instance, nest: Nest, held: dict[str, Interval], exact: Mapping[str, Array]
 ) -> None:
-    extents = [nest.extent[axis] for axis in nest.domain]
-    count = prod(extents)
     with np.errstate(all="ignore"):
-        for first in range(0, count, POINTS_AT_ONCE):
-            numbers = np.arange(first, min(first + POINTS_AT_ONCE, count), dtype=np.int64)
-            places = np.unravel_index(numbers, extents) if extents else ()
-            axes = {a: np.asarray(p) for a, p in zip(nest.domain, places, strict=True)}
-            at = Places(instance.operands, nest, exact, axes, len(numbers))
+        for at in places(instance.operands, nest, exact):
             Points(instance, held, at).run()
 
 
@@ -194,9 +187,9 @@ class Points:
         if np.isnan(content.low).any():
             return all_of(kind, place.low.shape)
         found = content.low[np.clip(place.low, 0, len(content.low) - 1)]
-        where = (place.low == place.high) & content.is_known
+        is_one = (place.low == place.high) & content.is_known
         low, high = content.low.min(), content.high.max()
-        return Interval(np.where(where, found, low), np.where(where, found, high))
+        return Interval(np.where(is_one, found, low), np.where(is_one, found, high))
 
     def _store(self, name: str, value: Interval, happens: Array | None) -> None:
         operand = self._at.nest.access[name].operand

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -11,6 +12,22 @@ from dlbuild.rulebook.address import address
 from dlbuild.rulebook.arithmetic import COMPARE, Array
 from dlbuild.rulebook.index import Atom, Folded, Index, Loaded, Quotient, Remainder, Tabled
 from dlbuild.rulebook.instance import Access, Condition, Loop, Nest, Operand
+
+POINTS_AT_ONCE = 1 << 18
+
+
+def places(operands: Sequence[Operand], nest: Nest, held: Mapping[str, Array]) -> Iterator[Places]:
+    """Go through all points of a nest's domain, so many at once that they fit into memory.
+
+    held: tensors of indices, by operand.
+    """
+    extents = [nest.extent[axis] for axis in nest.domain]
+    count = prod(extents)
+    for first in range(0, count, POINTS_AT_ONCE):
+        numbers = np.arange(first, min(first + POINTS_AT_ONCE, count), dtype=np.int64)
+        points = np.unravel_index(numbers, extents) if extents else ()
+        axes = {a: np.asarray(p) for a, p in zip(nest.domain, points, strict=True)}
+        yield Places(operands, nest, held, axes, len(numbers))
 
 
 class Places:

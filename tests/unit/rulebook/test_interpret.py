@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dlbuild.rulebook import interpret as module
+from dlbuild.rulebook import places as module
 from dlbuild.rulebook.arithmetic import Array
 from dlbuild.rulebook.index import Atom, Folded, Index, Loaded, Quotient, Remainder, Tabled
 from dlbuild.rulebook.instance import (
