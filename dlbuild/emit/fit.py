@@ -121,14 +121,33 @@ class Fitter:
     def sum(self, depth: int, name: str, code: str) -> list[Line]:
         """Return the declaration of an int32_t that is a sum, in as many parts as fit."""
         lines: list[Line] = []
-        begun, *rest = _addends(code)
+        head = f"const int32_t {name} = "
+        first, *rest = _addends(code)
+        begun = self._product(depth, head, first, lines)
         for addend in rest:
-            if _is_long(Line(depth, f"const int32_t {name} = {begun}{addend};")):
-                part = self.fresh("part")
-                lines.append(Line(depth, f"const int32_t {part} = {_bare(begun)};"))
-                begun = part
-            begun += addend
-        return [*lines, Line(depth, f"const int32_t {name} = {begun};")]
+            if _is_long(Line(depth, f"{head}{begun}{addend};")) and not begun.isidentifier():
+                begun = self._named_sum(depth, begun, lines)
+            if _is_long(Line(depth, f"{head}{begun}{addend};")):
+                begun += addend[:3] + self._named_sum(depth, addend[3:], lines)
+            else:
+                begun += addend
+        return [*lines, Line(depth, f"{head}{begun};")]
+
+    def _product(self, depth: int, head: str, code: str, lines: list[Line]) -> str:
+        """Return a product whose first factor, if it is a sum, has a name where it is long."""
+        inner = _bare(code)
+        factor = _leading(inner)
+        is_sum = factor.startswith("(") and inner[len(factor) :].startswith(" ")  # it may be a cast
+        if not is_sum or not _is_long(Line(depth, f"{head}{inner};")):
+            return code
+        named = self._named_sum(depth, factor, lines) + inner[len(factor) :]
+        return named if inner == code else f"({named})"
+
+    def _named_sum(self, depth: int, code: str, lines: list[Line]) -> str:
+        """Return the name of a sum that is declared in `lines`."""
+        part = self.fresh("part")
+        lines += self.sum(depth, part, _bare(code))
+        return part
 
     def tests(self, texts: Sequence[str], depth: int) -> list[str]:
         """Return comparisons joined to as few conditions as fit, for nested if statements."""
@@ -148,12 +167,16 @@ class Fitter:
 
 def _bare(code: str) -> str:
     """Return the code without parentheses around the whole of it."""
+    return code[1:-1] if code.startswith("(") and _leading(code) == code else code
+
+
+def _leading(code: str) -> str:
+    """Return what a code begins with: all in its first parentheses, or one character."""
     depth = 0
     for at, character in enumerate(code):
         depth += (character in "([") - (character in ")]")
         if depth == 0:
-            is_whole = code.startswith("(") and at == len(code) - 1
-            return code[1:-1] if is_whole else code
+            return code[: at + 1]
     return code
 
 

@@ -25,6 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.emit.ctypes import storage
+from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Memory, Options, Target
@@ -418,6 +419,16 @@ def test_with_an_arena_of_the_callers_the_header_says_that_windows_are_shared(
 
     assert "One run at a time, since all use the same bytes of near." in text
     assert "Reentrant" not in text
+
+
+def test_the_addresses_of_a_cut_kernel_fit_a_line(tmp_path: Path) -> None:
+    shape = Shape((18, 17), 6, (2, 1), 3, (7, 6), (1, 3), (2, 1), (2, 0, 2, 1))
+    case = Case(qconv_model(shape, 13), Options(), (5, 52, 9, 48, 18, 16, 43, 14))
+
+    text = tiled_c(tmp_path, case)
+
+    assert "x_first2" in text
+    assert max(map(len, text.splitlines())) <= COLUMNS
 
 
 ONE_BUFFER, TWO_BUFFERS = 600, 900
