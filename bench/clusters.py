@@ -19,13 +19,11 @@ the exit status is 1 if M > 0.
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatch
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,49 +31,25 @@ import numpy as np
 import onnx
 import onnxruntime
 import yaml
+from harts import TARGET, Net, dealt, measure_kernels, net_of, said, verdict
+from mlperf import entry, folders
 from onnx import numpy_helper
 
 from dlbuild.build.builder import How, build
-from dlbuild.build.built import built_of
-from dlbuild.build.engine import Engine
-from dlbuild.build.fastpath import STATE_FOLDER
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.project import Build
 from dlbuild.build.recipe import read_recipe
-from dlbuild.cli.main import run as dlbuild
-from dlbuild.cli.measurements import costs_of
-from dlbuild.ir import weights
 from dlbuild.ir.clusters import Parallel
-from dlbuild.ir.costs import Costs
 from dlbuild.ir.target import Cluster, Target
-from dlbuild.ir.weights import Array
-from dlbuild.run.board import BoardMaker
-from dlbuild.run.counter import counter
 from dlbuild.run.lines import Said
-from dlbuild.run.runner import Built, Values, model_program, run_input
-from dlbuild.run.samples import samples_of
-from dlbuild.run.strangers import watched
+from dlbuild.run.runner import Built, Values
 from dlbuild.run.toolchain import identify
 from dlbuild.stages.annotate import clusters_file
-from dlbuild.stages.audit import audit
-from dlbuild.stages.audit_cores import audit_cores
 from dlbuild.stages.cluster_weights import cluster_weights
 from dlbuild.stages.clusters import spread
-from dlbuild.stages.cores import schedule_cores
 from dlbuild.stages.predicted import scaled
 from dlbuild.stages.profile import profile
-from dlbuild.stages.render import render
-from dlbuild.stages.split import core_plan
 from dlbuild.stages.spread_layers import partition
-from dlbuild.stages.tables import tables
 
-MODELS = {
-    "ic": "mlperf_ic_resnet8_int8",
-    "kws": "mlperf_kws_dscnn_int8",
-    "vww": "mlperf_vww_mobilenetv1_int8",
-    "ad": "mlperf_ad_toycar_int8",
-    "sww": "mlperf_sww_int8",
-}
 CNNS = ("ic", "kws", "vww")
 MODES: tuple[Parallel, ...] = ("data", "model", "pipeline")
 CORES = 2
@@ -86,18 +60,6 @@ HEADER = ("net", "clusters", "mode", "one cluster", "clusters'", "ratio", "due",
 ROW = "{:4} {:>8} {:9} {:>13} {:>13} {:>6} {:>5}  {}"
 
 
-@dataclass(frozen=True)
-class Net:
-    """A network as planned for one hart. samples: one input each. outputs: of each on one hart."""
-
-    name: str
-    built: Built
-    costs: Costs
-    numbers: Mapping[str, Array]
-    source: Path
-    state: Path
-
-
 def main() -> int:
     """Measure, print the table."""
     parser = argparse.ArgumentParser(description="Run the int8 networks on clusters of harts.")
@@ -106,37 +68,27 @@ def main() -> int:
     parser.add_argument("--clusters", default="2,4", metavar="N,N")
     parser.add_argument("--modes", default=",".join(MODES), metavar="WORD,WORD")
     given = parser.parse_args()
-    folders = {name: given.folder.resolve() / MODELS[name] for name in MODELS}
-    chosen = {name: path for name, path in folders.items() if fnmatch(name, given.only)}
     counts = [int(word) for word in given.clusters.split(",")]
     modes = [mode for mode in MODES if mode in given.modes.split(",")]
-    passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="dlbuild-clusters-") as work:
+        chosen = folders(given.folder, given.only)
         os.chdir(work)
         print(ROW.format(*HEADER), flush=True)
-        for single, batch in nets(chosen):
-            for faults in rows(single, batch, counts, modes):
-                failed += bool(faults)
-                passed += not faults
-                for fault in faults:
-                    print(f"    FAILED: {fault}")
+        pairs = nets(chosen)
+        status = verdict(row for pair in pairs for row in rows(*pair, counts, modes))
         os.chdir("/")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return status
 
 
-def write_recipe(folders: Mapping[str, Path], *, has_batches: bool) -> None:
+def write_recipe(chosen: Mapping[str, Path], *, has_batches: bool) -> None:
     """Write a recipe of one hart, with each network for one input, and for a batch if asked."""
     entries: dict[str, object] = {}
-    for name, folder in folders.items():
-        meta = json.loads((folder / "meta.json").read_text())
-        shapes = {i["name"]: i["shape"] for i in meta["inputs"] if i["shape"] != i["declared"]}
-        entries[name] = {"source": str(folder / "model.onnx"), "shapes": shapes}
+    for name, folder in chosen.items():
+        entries[name] = entry(folder)
         if has_batches:
             batched(onnx.load(folder / "model.onnx"), BATCH, Path(f"{name}_batch.onnx"))
             entries[f"{name}_batch"] = {"source": f"{name}_batch.onnx"}
-    target = {"extends": "rv32imafc", "requantize": "fixed", "profile": "times.json"}
-    recipe = {"version": 1, "models": entries, "targets": {"hart": target}}
+    recipe = {"version": 1, "models": entries, "targets": {"hart": TARGET}}
     Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
 
 
@@ -154,27 +106,16 @@ def batched(model: onnx.ModelProto, count: int, file: Path) -> None:
     onnx.save(model, file)
 
 
-def nets(folders: Mapping[str, Path]) -> Iterator[tuple[Net, Net]]:
+def nets(chosen: Mapping[str, Path]) -> Iterator[tuple[Net, Net]]:
     """Measure the kernels of each network and yield it, for one input and for a batch."""
-    write_recipe(folders, has_batches=False)
-    out = sys.stdout
-    sys.stdout = sys.stderr
-    dlbuild(("profile", "--run"))
-    sys.stdout = out
-    write_recipe(folders, has_batches=True)
+    write_recipe(chosen, has_batches=False)
+    measure_kernels()
+    write_recipe(chosen, has_batches=True)
     recipe = read_recipe()
     engine = build(recipe, PIPELINE.of_sources, How(), identify, lambda _: None)
     found = {one.model: net_of(engine, one) for one in recipe.builds}
-    for name in folders:
+    for name in chosen:
         yield found[name], found[f"{name}_batch"]
-
-
-def net_of(engine: Engine, one: Build) -> Net:
-    """Return a network as it was built."""
-    built = built_of(engine, one)
-    numbers = weights.decode(engine.content(one, "weights"))
-    source = engine.keys.recipe.models[one.model].source.resolve()
-    return Net(one.model, built, costs_of(engine, one), numbers, source, engine.out / STATE_FOLDER)
 
 
 def rows(
@@ -182,24 +123,24 @@ def rows(
 ) -> Iterator[list[str]]:
     """Print the rows of a network; yield the faults of each."""
     inputs = stream_of(single)
-    whole = bytes(measured(single, single.built, inputs).content)
+    whole = bytes(said(single, single.built, inputs, 1).content)
     size = len(whole) // len(inputs)
-    pair = dealt(single, clusters_of(1), None)
-    both = dealt(batch, clusters_of(1), None)
-    alone = cost_of(measured(single, pair, inputs[:1]))
-    together = cost_of(measured(batch, both, [joined(inputs[:BATCH])]))
+    pair = spread_over(single, clusters_of(1), None)
+    both = spread_over(batch, clusters_of(1), None)
+    alone = cost_of(said(single, pair, inputs[:1], 1))
+    together = cost_of(said(batch, both, [joined(inputs[:BATCH])], 1))
     for count in counts:
         for mode in modes:
             net = batch if mode == "data" else single
-            plan = dealt(net, clusters_of(count), mode)
+            plan = spread_over(net, clusters_of(count), mode)
             given = {
                 "data": [joined(inputs[:BATCH])],
                 "model": inputs[:1],
                 "pipeline": inputs,
             }[mode]
-            said = measured(net, plan, given)
-            seen = measured(net, plan, given[:FEW], is_watched=True)
-            found = cost_of(said)
+            run = said(net, plan, given, 1)
+            seen = said(net, plan, given[:FEW], 1, is_watched=True)
+            found = cost_of(run)
             before = {"data": together, "model": alone, "pipeline": bound_of(single, count)}[mode]
             wanted = DUE[mode][count]
             is_due = mode != "model" or single.name in CNNS
@@ -209,7 +150,7 @@ def rows(
             print(ROW.format(single.name, count, mode, *cells, wish, arena), flush=True)
             faults = [f"{stranger} touches another cluster's memory" for stranger in seen.strangers]
             n_inputs = len(given) * (BATCH if mode == "data" else 1)
-            if bytes(said.content) != whole[: n_inputs * size]:
+            if bytes(run.content) != whole[: n_inputs * size]:
                 faults.append("other outputs than one hart's")
             faults += onnx_faults(net, plan)
             if is_due and before / found < wanted:
@@ -219,13 +160,12 @@ def rows(
 
 def stream_of(net: Net) -> list[Values]:
     """Return as many different inputs as a stream has."""
-    samples = [s.inputs for s in samples_of(None, net.built.graph)]
     chance = np.random.default_rng(7)
     others = [
-        {n: chance.permutation(a.reshape(-1)).reshape(a.shape) for n, a in samples[0].items()}
+        {n: chance.permutation(a.reshape(-1)).reshape(a.shape) for n, a in net.sample.items()}
         for _ in range(STREAM - 1)
     ]
-    return [samples[0], *others]
+    return [net.sample, *others]
 
 
 def joined(inputs: Sequence[Values]) -> Values:
@@ -238,62 +178,29 @@ def clusters_of(count: int) -> tuple[Cluster, ...]:
     return tuple(Cluster(f"c{number}", CORES) for number in range(count))
 
 
-def dealt(net: Net, clusters: tuple[Cluster, ...], mode: Parallel | None) -> Built:
-    """Plan a network for clusters, or for the one; both audits have to accept it."""
+def spread_over(net: Net, clusters: tuple[Cluster, ...], mode: Parallel | None) -> Built:
+    """Plan a network for clusters, or for the one."""
     built = net.built
     total = sum(cluster.count for cluster in clusters)
     target: Target = replace(built.target, resources=("cores", total))
-    options, graph, plan, costs = built.options, built.graph, built.profile, net.costs
-    if mode is not None:
-        target = replace(target, clusters=clusters)
-        options = replace(options, parallel=mode)
-        graph = spread(graph, plan, costs, target, options, built.book)
-        plan = profile(graph, built.book, target, options)
-        costs = scaled(plan, built.profile, costs)
-    tiles = core_plan(graph, plan, costs, target, options, built.book)
-    schedule = schedule_cores(graph, plan, costs, tiles, target, options)
-    audit_cores(graph, plan, tiles, schedule)
-    audit(graph, plan, tiles, schedule, target, options)
-    return replace(
-        built,
-        graph=graph,
-        profile=plan,
-        target=target,
-        options=options,
-        tiles=tiles,
-        schedule=schedule,
-    )
+    if mode is None:
+        return dealt(replace(built, target=target), net.costs)
+    target = replace(target, clusters=clusters)
+    options = replace(built.options, parallel=mode)
+    graph = spread(built.graph, built.profile, net.costs, target, options, built.book)
+    plan = profile(graph, built.book, target, options)
+    costs = scaled(plan, built.profile, net.costs)
+    return dealt(replace(built, graph=graph, profile=plan, target=target, options=options), costs)
 
 
-def cost_of(said: Said) -> int:
+def cost_of(run: Said) -> int:
     """Return the critical path of all inputs together."""
-    return sum(count.value for count in said.counts if count.core == 0)
-
-
-def measured(net: Net, built: Built, inputs: Sequence[Values], *, is_watched: bool = False) -> Said:
-    """Run a plan on each input once. is_watched: see who touches the memory of another cluster."""
-    with tempfile.TemporaryDirectory(prefix="dlbuild-clusters-") as work:
-        folder = Path(work)
-        built = replace(built, folder=folder / "model")
-        built.folder.mkdir()
-        fixed = (built.book, built.target, built.options, built.name)
-        plan = (built.profile, built.tiles, built.schedule)
-        for file, text in render(built.graph, *plan, *fixed).items():
-            (built.folder / file).write_text(text, encoding="ascii")
-        numbers = cluster_weights(built.graph, net.numbers)
-        made = tables(built.graph, numbers, built.profile, *fixed, built.tiles)
-        for file, table in made.items():
-            (built.folder / file).write_bytes(table)
-        sources = [built.folder / f"{built.name}_weights.c", *built.ports(is_honest=False)]
-        maker = BoardMaker(built.target, built.options)
-        program = maker.program(model_program(built), "run", sources, folder)
-        plugin = f"file={counter(net.state)}{watched(built, program) if is_watched else ''}"
-        return program.converse(run_input(built, inputs, 1), ["-plugin", plugin])
+    return sum(count.value for count in run.counts if count.core == 0)
 
 
 def bound_of(net: Net, count: int) -> int:
     """Return what a stream takes at least if kernels are dealt to clusters as they stand."""
-    pair = dealt(net, clusters_of(1), None)
+    pair = spread_over(net, clusters_of(1), None)
     longest: dict[str, float] = {}
     for tile in pair.tiles.tiles:
         longest[tile.kernel] = max(longest.get(tile.kernel, 0), tile.share)

@@ -13,7 +13,6 @@ Ends with `N passed, M failed`; the exit status is 1 if M > 0.
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -23,12 +22,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import yaml
+from mlperf import entry, folders
 
 from dlbuild.build.builder import How, build
 from dlbuild.build.built import built_of
 from dlbuild.build.engine import Engine
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import Build, read_recipe
+from dlbuild.build.project import Build
+from dlbuild.build.recipe import read_recipe
 from dlbuild.ir import weights
 from dlbuild.ir.schedule import Schedule
 from dlbuild.run.board import boards_folder
@@ -40,13 +41,6 @@ from dlbuild.run.verify import SERIAL
 from dlbuild.stages.audit import AuditError
 from dlbuild.stages.audit_cores import audit_cores
 
-MODELS = {
-    "ic": "mlperf_ic_resnet8_int8",
-    "kws": "mlperf_kws_dscnn_int8",
-    "vww": "mlperf_vww_mobilenetv1_int8",
-    "ad": "mlperf_ad_toycar_int8",
-    "sww": "mlperf_sww_int8",
-}
 FINETUNE = Path(__file__).parents[1] / "examples" / "finetune"
 SCHEDULERS = ("split", "list")
 RUNS = 3
@@ -63,8 +57,8 @@ def main() -> int:
     os.environ["TSAN_OPTIONS"] = "exitcode=66"
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="dlbuild-races-") as work:
-        entries = dict(models(given.folder.resolve(), given.threads))
-        chosen = {name: entry for name, entry in entries.items() if fnmatch(name, given.only)}
+        found = dict(models(given.folder, given.threads))
+        chosen = {name: said for name, said in found.items() if fnmatch(name, given.only)}
         os.chdir(work)
         Path("dlbuild.yaml").write_text(recipe_text(chosen, given.threads), encoding="utf-8")
         engine = build(read_recipe(), PIPELINE, How(), identify, lambda _: None)
@@ -79,13 +73,11 @@ def main() -> int:
 
 def models(folder: Path, threads: int) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield the entry of each model in the recipe."""
-    for name, file in MODELS.items():
-        meta = json.loads((folder / file / "meta.json").read_text())
-        shapes = {i["name"]: i["shape"] for i in meta["inputs"] if i["shape"] != i["declared"]}
-        yield name, {"source": str(folder / file / "model.onnx"), "shapes": shapes}
-    entry = yaml.safe_load((FINETUNE / "dlbuild.yaml").read_text())["models"]["finetune"]
+    for name, path in folders(folder, "*").items():
+        yield name, entry(path)
+    own = yaml.safe_load((FINETUNE / "dlbuild.yaml").read_text())["models"]["finetune"]
     batch = {"inputs": ["image", "labels"], "parts": threads}
-    yield "finetune", {**entry, "source": str(FINETUNE / "finetune.onnx"), "batch": batch}
+    yield "finetune", {**own, "source": str(FINETUNE / "finetune.onnx"), "batch": batch}
 
 
 def recipe_text(entries: dict[str, dict[str, object]], threads: int) -> str:

@@ -31,6 +31,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped] # ships no types
 import yaml
+from mlperf import entry
 
 from dlbuild.build.builder import How, build
 from dlbuild.build.pipeline import PIPELINE
@@ -156,11 +157,7 @@ def network(name: str, folder: Path) -> Network:
 
 def built(networks: Sequence[Network]) -> dict[str, Code]:
     """Return what dlbuild makes of each network."""
-    entries = {}
-    for one in networks:
-        meta = json.loads((one.folder / "meta.json").read_text())
-        shapes = {i["name"]: i["shape"] for i in meta["inputs"] if i["shape"] != i["declared"]}
-        entries[_stem(one)] = {"source": str(one.folder / "model.onnx"), "shapes": shapes}
+    entries = {_stem(one): entry(one.folder) for one in networks}
     targets = {"pc": {"extends": "host", "requantize": "fixed"}}
     text = yaml.safe_dump({"version": 1, "models": entries, "targets": targets}, sort_keys=False)
     Path("dlbuild.yaml").write_text(text, encoding="utf-8")

@@ -30,6 +30,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import yaml
+from mlperf import entry, folders
 
 from dlbuild.base.errors import UserError
 from dlbuild.build.builder import How, build
@@ -41,13 +42,6 @@ from dlbuild.cli.bench import figures_of
 from dlbuild.run.bench import Figures
 from dlbuild.run.toolchain import identify
 
-MODELS = {
-    "ad": "mlperf_ad_toycar_int8",
-    "ic": "mlperf_ic_resnet8_int8",
-    "kws": "mlperf_kws_dscnn_int8",
-    "vww": "mlperf_vww_mobilenetv1_int8",
-    "sww": "mlperf_sww_int8",
-}
 FOLDED = {"vwwc": "vww"}
 """Networks that are also built with `fold_constant_channels`, and give the same outputs."""
 CORES = {
@@ -89,7 +83,7 @@ def main() -> int:
     parser.add_argument("--core", default="*", metavar="GLOB", help="names of cores")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     given = parser.parse_args()
-    models = {name: given.folder.resolve() / MODELS[name] for name in MODELS}
+    models = folders(given.folder, "*")
     models |= {name: models[whole] for name, whole in FOLDED.items()}
     chosen = {name: path for name, path in models.items() if fnmatch(name, given.only)}
     chosen |= {whole: models[whole] for name, whole in FOLDED.items() if name in chosen}
@@ -113,12 +107,9 @@ def recipe_text(models: dict[str, Path], cores: Sequence[str]) -> str:
     """Return a recipe with all builds; the models' inputs are their samples."""
     entries = {}
     for name, folder in models.items():
-        meta = json.loads((folder / "meta.json").read_text())
-        shapes = {i["name"]: i["shape"] for i in meta["inputs"] if i["shape"] != i["declared"]}
         entries[name] = {
-            "source": str(folder / "model.onnx"),
+            **entry(folder),
             "samples": str(folder / "inputs.npz"),
-            "shapes": shapes,
             "fold_constant_channels": name in FOLDED,
         }
     targets = {}
