@@ -6,10 +6,8 @@ Structure only: the header of the tables is made from this, their numbers never 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal
 
 from dlbuild.base.digest import sha256
-from dlbuild.emit.ctypes import storage, units
 from dlbuild.emit.names import Names
 from dlbuild.ir import codec
 from dlbuild.ir.dtype import DTYPES
@@ -22,54 +20,11 @@ from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.rulebook.value import Offset, Read, walk
 from dlbuild.stages.cluster_memory import cluster_of
+from dlbuild.stages.constant import Constant, Form
 from dlbuild.stages.interface import Interface
-
-Form = Literal["scalar", "braces", "text", "incbin"]
 
 LARGE_BYTES = 4096
 """From this size on a table is written for the compiler, below it for the reader."""
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """One table.
-
-    kernel, operand: its first reader, which names it; of what a state has at first no kernel, and
-        the state.
-    tensor: the model's constant, or the empty name if the build computes it.
-    shape: extents in the model's order. order: axes from slowest to fastest in memory.
-    cluster: in whose memory it lies; the empty name = where all tables are.
-    """
-
-    symbol: str
-    kernel: str
-    operand: str
-    tensor: str
-    dtype: str
-    shape: tuple[int, ...]
-    order: tuple[int, ...]
-    form: Form
-    cluster: str = ""
-
-    @property
-    def count(self) -> int:
-        """Number of stored units: elements, or bytes of several."""
-        return units(self.dtype, prod(self.shape))
-
-    @property
-    def ctype(self) -> str:
-        """The C type that stores an element."""
-        return storage(self.dtype)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the table."""
-        return DTYPES[self.dtype].size_bytes(prod(self.shape))
-
-    @property
-    def memory_shape(self) -> tuple[int, ...]:
-        """Extents in the order of memory."""
-        return tuple(self.shape[axis] for axis in self.order) or self.shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel, residen
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places
-from dlbuild.stages.constants import Constant
+from dlbuild.stages.constant import Constant
 from dlbuild.stages.declaration import TABLES
 from dlbuild.stages.parts import given_number, part_instance
 from dlbuild.stages.scratch import scratch_name

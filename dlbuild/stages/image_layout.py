@@ -13,7 +13,7 @@ from dlbuild.emit.ctypes import storage
 from dlbuild.ir.image import FORMAT, HEAD, ImageLayout, ImageTable
 from dlbuild.ir.target import weights_memory
 from dlbuild.stages.arena import MEMBER
-from dlbuild.stages.constants import Constant
+from dlbuild.stages.constant import Constant
 from dlbuild.stages.sources import Sources, table_note
 
 MARGIN = "    "

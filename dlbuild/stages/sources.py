@@ -14,7 +14,8 @@ from dlbuild.ir.tile_plan import NO_TILES, TilePlan
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import instances_of, wish_of
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.stages.constants import Constant, Constants, constants, in_clusters, structure_digest
+from dlbuild.stages.constant import Constant
+from dlbuild.stages.constants import Constants, constants, in_clusters, structure_digest
 from dlbuild.stages.interface import Interface, interface
 
 TAG_DIGITS = 8

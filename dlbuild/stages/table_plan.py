@@ -6,45 +6,12 @@ model costs neither.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
-from typing import Literal
 
 from dlbuild.ir.compact import pack, unpack
-from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.image import ImageLayout, ImageTable
 from dlbuild.rulebook import index, instance, value
 from dlbuild.rulebook.instance import Made, Operand
-
-Form = Literal["scalar", "braces", "text", "incbin"]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table.
-
-    tensor: the model's constant; of a table that the build computes the empty name.
-    kernel, operand: its first reader, and as what it is computed.
-    shape: extents in the model's order. order: axes from slowest to fastest in memory.
-    section: the macro that says where it lies.
-    count: stored units (elements, or bytes of several); ctype: the C type of one.
-    """
-
-    symbol: str
-    kernel: str
-    operand: str
-    tensor: str
-    dtype: str
-    shape: tuple[int, ...]
-    order: tuple[int, ...]
-    form: Form
-    count: int
-    ctype: str
-    section: str
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the table."""
-        return DTYPES[self.dtype].size_bytes(prod(self.shape))
+from dlbuild.stages.constant import Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +39,7 @@ class TablePlan:
     """The C file of the tables.
 
     model: the model's name in messages. macro: prefix of its macros. tag: of the structure.
+    sections: the macro that says where the tables of a cluster lie.
     makings: of the kernels that have tables to compute, by their names.
     texts: the file in pieces, between which the definitions stand: those of `tables`, then those of
     `scalings`. Its four forms are named by whether it needs math.h and a macro that repeats
@@ -84,7 +52,8 @@ class TablePlan:
     model: str
     macro: str
     tag: str
-    tables: tuple[Table, ...]
+    tables: tuple[Constant, ...]
+    sections: Mapping[str, str]
     makings: Mapping[str, Making]
     scalings: tuple[Scaling, ...]
     texts: Mapping[str, tuple[str, ...]]
@@ -112,7 +81,7 @@ def decode(content: bytes) -> TablePlan:
     Raises:
         UserError: it is no such file.
     """
-    return unpack(content, TablePlan, (Table, Making, Scaling, ImageLayout, ImageTable, *_PARTS))
+    return unpack(content, TablePlan, (Constant, Making, Scaling, ImageLayout, ImageTable, *_PARTS))
 
 
 _PARTS = (

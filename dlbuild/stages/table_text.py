@@ -18,7 +18,8 @@ from dlbuild.emit.literals import (
 )
 from dlbuild.ir import weights as numbers
 from dlbuild.rulebook.interpret import computed
-from dlbuild.stages.table_plan import DIGEST, Scaling, Table, TablePlan, form
+from dlbuild.stages.constant import Constant
+from dlbuild.stages.table_plan import DIGEST, Scaling, TablePlan, form
 
 UNIFORM_COUNT = 256
 """From so many elements on, a table of one value is written as that value and a count."""
@@ -68,7 +69,7 @@ def arrays_of(plan: TablePlan, weights: Mapping[str, Array]) -> list[Array]:
     return [_in_memory(plan, table, one) for table, one in zip(plan.tables, found, strict=True)]
 
 
-def _in_memory(plan: TablePlan, table: Table, array: Array) -> Array:
+def _in_memory(plan: TablePlan, table: Constant, array: Array) -> Array:
     array = array.reshape(table.shape)
     if array.size and array.dtype != numbers.numpy_dtype(table.dtype):
         raise UserError(
@@ -94,8 +95,8 @@ def _definitions(plan: TablePlan, arrays: Sequence[Array]) -> tuple[list[str], b
     return found, content
 
 
-def _definition(plan: TablePlan, table: Table, array: Array) -> str:
-    section = table.section
+def _definition(plan: TablePlan, table: Constant, array: Array) -> str:
+    section = plan.sections[table.cluster]
     if table.form == "scalar":
         word = number(array.reshape(-1)[0].item(), table.dtype)
         return _commented(f"{section} const {table.ctype} {table.symbol} = {word};", array)
@@ -131,7 +132,7 @@ def _commented(definition: str, array: Array) -> str:
     return line if len(line) <= COLUMNS else f"{definition}\n    {comment}"
 
 
-def _incbin(plan: TablePlan, table: Table, offset: int) -> str:
+def _incbin(plan: TablePlan, table: Constant, offset: int) -> str:
     macro, symbol = plan.macro, table.symbol
     if table is plan.tables[0]:
         symbol = f"{symbol}_{plan.tag}"

@@ -17,7 +17,7 @@ from dlbuild.stages.image import image_files
 from dlbuild.stages.image_code import image_source
 from dlbuild.stages.image_layout import image_layout
 from dlbuild.stages.sources import Context, Sources, sources, table_note
-from dlbuild.stages.table_plan import DIGEST, Making, Scaling, Table, TablePlan, form
+from dlbuild.stages.table_plan import DIGEST, Making, Scaling, TablePlan, form
 from dlbuild.stages.table_text import table_files
 
 _TEMPLATE = "weights.c.j2"
@@ -29,22 +29,7 @@ def plan_tables(model: Sources) -> TablePlan:
     Raises:
         UserError: the template of the file changes definitions.
     """
-    tables = tuple(
-        Table(
-            symbol=table.symbol,
-            kernel=table.kernel,
-            operand=table.operand,
-            tensor=table.tensor,
-            dtype=table.dtype,
-            shape=table.shape,
-            order=table.order,
-            form=table.form,
-            count=table.count,
-            ctype=table.ctype,
-            section=section_macro(model, table.cluster),
-        )
-        for table in model.tables.tables
-    )
+    tables = model.tables.tables
     layout = image_layout(model) if model.options.weights == "image" else None
     prefix = "" if layout else f"{model.face.prefix}_"
     makers = dict.fromkeys(table.kernel for table in tables if not table.tensor)
@@ -54,6 +39,7 @@ def plan_tables(model: Sources) -> TablePlan:
         macro=model.face.macro,
         tag=model.tag,
         tables=tables,
+        sections={table.cluster: section_macro(model, table.cluster) for table in tables},
         makings={
             kernel: Making(model.instances[kernel].operands, model.instances[kernel].made)
             for kernel in makers
