@@ -249,7 +249,8 @@ class ValueText:
         if function == "abs":
             return self._magnitude(arguments[0], kind)
         if function == "fmod" and not is_real:
-            return Text(f"fmod_{kind}({code})")
+            # Without a sign all remainders are the same.
+            return Text(f"{'floor_mod' if kind in ('u32', 'u64') else 'fmod'}_{kind}({code})")
         if function in ROUNDING:
             return (
                 Text(f"{ROUNDING[function]}{suffix}({code})")

@@ -62,6 +62,10 @@ class Fitter:
         lines: list[Line] = []
         while _is_long(line := Line(depth, f"{head}{code(value)}{tail}")):
             part = self._part(value, depth)
+            if part is None and isinstance(value, Choose):
+                chosen = self._chosen(depth, value, lines)
+                line = Line(depth, f"{head}{code(chosen)}{tail}")
+                break
             if part is None:
                 lines += self._named_address(depth, value)
                 line = Line(depth, f"{head}{code(value)}{tail}")
@@ -72,6 +76,21 @@ class Fitter:
             self._values.ranges.learn(name, part)
             value = replaced(value, part, Local(name, part.type))
         return [*lines, line]
+
+    def _chosen(self, depth: int, value: Choose, lines: list[Line]) -> Local:
+        """Return the variable that holds a choice; an if statement in `lines` sets it."""
+        name = self.fresh("part")
+        lines.append(Line(depth, f"{COMPUTE[value.type]} {name};"))
+        heads = (f"if ({self._values.code(value.test)}) {{", "} else {")
+        for line, branch in zip(heads, (value.then, value.other), strict=True):
+            lines.append(Line(depth, line))
+            starts = dict(self._values.starts)
+            lines += self.statement(depth + 1, f"{name} = ", branch, self._values.code, ";")
+            self._values.starts.clear()
+            self._values.starts.update(starts)
+        lines.append(Line(depth, "}"))
+        self._values.ranges.learn(name, value)
+        return Local(name, value.type)
 
     def _part(self, value: Expr, depth: int) -> Expr | None:
         """Return the part of a value to name: the longest whose declaration fits a line."""

@@ -276,14 +276,15 @@ class StepPrinter:
             kind = COMPUTE[found.outside.type]
             head = f"const {kind} {name} = " if is_absent else f"{kind} {name} = "
             lines += printer.fitter.statement(depth, head, found.outside, printer.values.code, ";")
-            printer.values.values[access] = name
             if is_absent:
+                printer.values.values[access] = name
                 continue
             tests = self._tests(conditions, depth)
             at = depth + len(tests)
             inner: list[Line] = []
             code = printer.fitter.place(at, access, inner)
             inner.append(Line(at, f"{name} = {code};"))
+            printer.values.values[access] = name
             lines += enclosed(tests, inner, depth)
         return lines
 

@@ -92,7 +92,7 @@ class _Reader:
         sample = next(self._samples, None)
         if sample is None:
             return None
-        return {name: np.ascontiguousarray(array) for name, array in sample.items()}
+        return {name: np.asarray(array, order="C") for name, array in sample.items()}
 
 
 @contextmanager

@@ -67,8 +67,8 @@ def ask_runtime(file: Path, inputs: Sequence[Fed], wanted: Sequence[str]) -> Ans
 def contiguous(value: Given) -> Given:
     """Return arrays as the runtime takes them."""
     if isinstance(value, list):
-        return [np.ascontiguousarray(array) for array in value]
-    return np.ascontiguousarray(value)
+        return [np.asarray(array, order="C") for array in value]
+    return np.asarray(value, order="C")
 
 
 def ask_evaluator(file: Path, inputs: Sequence[Fed], wanted: Sequence[str]) -> Answer:
@@ -110,7 +110,7 @@ def ask_evaluator_alone(model: "onnx.ModelProto", values: Values) -> dict[str, A
 
 def _alone(model: "onnx.ModelProto", values: Values) -> tuple[list[str], dict[str, Array]]:
     """Return the names of the outputs, and the inputs."""
-    feeds = {entry.name: np.ascontiguousarray(values[entry.name]) for entry in model.graph.input}
+    feeds = {entry.name: contiguous(values[entry.name]) for entry in model.graph.input}
     return [entry.name for entry in model.graph.output], feeds
 
 

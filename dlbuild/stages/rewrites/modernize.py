@@ -49,14 +49,14 @@ def adopted(draft: Draft, node: Node) -> list[Node] | None:
 
 
 def to_input(name: str, position: int) -> Rewrite:
-    """Return the rewrite of an attribute that lists integers to an input."""
+    """Return the rewrite of an attribute that is an integer, or a list of them, to an input."""
 
     def rewrite(draft: Draft, node: Node) -> list[Node] | None:
         if name not in node.attributes:
             node.opset = max(node.opset, NEWEST)
             return None
         values = node.attributes.pop(name)
-        array = np.array(values, dtype=np.int64)
+        array = np.array(values, dtype=np.int64).reshape(-1)
         set_input(node, position, draft.constant(f"{node.outputs[0]}_{name}", array))
         return [node]
 
@@ -184,12 +184,35 @@ def reshape(draft: Draft, node: Node) -> list[Node] | None:
 
 def batch_normalization(draft: Draft, node: Node) -> list[Node] | None:
     """BatchNormalization up to 13 has attributes for training, and results that only it needs."""
-    del draft
+    if not node.integer("spatial", 1) and len(draft.shape(node.inputs[0])) > OF_CHANNELS:
+        return normalization_of_points(draft, node)
     for name in ("consumed_inputs", "is_test", "spatial"):
         node.attributes.pop(name, None)
     node.outputs = node.outputs[:1]
     node.opset = max(node.opset, NEWEST)
     return None
+
+
+def normalization_of_points(draft: Draft, node: Node) -> list[Node]:
+    """BatchNormalization up to 8 may have a mean and a variance for each point of a sample."""
+    x, scale, bias, mean, variance = node.inputs
+    label, dtype = node.outputs[0], draft.dtype(x)
+    least = draft.constant(f"{label}_least", np.array(node.number("epsilon", 1e-5), dtype))
+    steps = (
+        ("Sub", (x, mean)),
+        ("Add", (variance, least)),
+        ("Sqrt", (f"{label}_variance",)),
+        ("Div", (f"{label}_centred", f"{label}_deviation")),
+        ("Mul", (f"{label}_normal", scale)),
+        ("Add", (f"{label}_scaled", bias)),
+    )
+    names = ("centred", "variance", "deviation", "normal", "scaled")
+    own = {f"{label}_{name}": draft.fresh(f"{label}_{name}") for name in names}
+    results = [*own.values(), label]
+    return [
+        Node(kind, [own.get(name, name) for name in reads], [result], name=f"{node.label}_{kind}")
+        for (kind, reads), result in zip(steps, results, strict=True)
+    ]
 
 
 def broadcast(draft: Draft, node: Node) -> list[Node] | None:
@@ -267,6 +290,7 @@ ADOPTED_OPSET = 21
 SOFTMAX_OPSET = 13
 OLD_BROADCAST = 6
 NEWEST = 18
+OF_CHANNELS = 2
 ALWAYS = 1 << 30
 
 REDUCTIONS = frozenset(

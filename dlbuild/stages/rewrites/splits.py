@@ -16,7 +16,7 @@ def slice_splits(draft: Draft) -> None:
             order.append(node)
             continue
         axis = node.integer("axis", 0)
-        ends = list(accumulate(draft.shape(name)[axis] for name in node.outputs))
+        ends = list(accumulate(_lengths(draft, node, axis)))
         for name, first, last in zip(node.outputs, [0, *ends], ends, strict=False):
             if name in read:
                 bounds = [
@@ -25,3 +25,13 @@ def slice_splits(draft: Draft) -> None:
                 ]
                 order.append(Node("Slice", [node.inputs[0], *bounds], [name], opset=OPSET))
     draft.nodes = order
+
+
+def _lengths(draft: Draft, node: Node, axis: int) -> list[int]:
+    """Return the extent of each part along the axis; parts may have no name."""
+    given = draft.constants.get(node.input(1))
+    if given is not None:
+        return [int(length) for length in given.reshape(-1)]
+    extent, count = draft.shape(node.inputs[0])[axis], len(node.outputs)
+    most = -(-extent // count)
+    return [max(0, min(most, extent - number * most)) for number in range(count)]

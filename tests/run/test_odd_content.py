@@ -1,0 +1,225 @@
+"""Models with odd but valid content: many in one library of C, against what ONNX says of them."""
+
+import subprocess
+from collections.abc import Mapping
+from ctypes import CDLL, c_void_p
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from dlbuild.base.paths import builtin_folder
+from dlbuild.build.targets import TargetBook, read_target_files, target_files
+from dlbuild.ir.target import Options, Target
+from dlbuild.ir.weights import Array
+from dlbuild.rulebook.load import RuleBook, load_rules
+from dlbuild.run.compile import WARNINGS
+from dlbuild.stages.parse import parse
+from dlbuild.stages.profile import profile
+from dlbuild.stages.render import render
+from dlbuild.stages.schedule import schedule
+from dlbuild.stages.tables import tables
+from dlbuild.stages.tile import tile
+
+NAN, INF = np.float32(np.nan), np.float32(np.inf)
+COLUMNS = 100
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model in ONNX's text form, the numbers of its inputs, and the outputs due."""
+
+    text: str
+    inputs: Mapping[str, Array]
+    due: Mapping[str, Array]
+    opset: int = 17
+    domains: Mapping[str, int] = field(default_factory=dict)
+
+
+def f32(*values: object) -> Array:
+    return np.array(values, np.float32)
+
+
+def i64(*values: object) -> Array:
+    return np.array(values, np.int64)
+
+
+ROWS = f32([1, NAN, 3, NAN], [INF, 1, INF, 0], [-INF] * 4, [2, 2, 1, NAN])
+SIX = np.arange(12, dtype=np.float32).reshape(6, 2)
+
+CASES = {
+    "the sign of no number is none": Case(
+        "(float[4] x) => (float[4] y) { y = Sign(x) }",
+        {"x": f32(NAN, -INF, 0, 3)},
+        {"y": f32(NAN, -1, 0, 1)},
+    ),
+    "what is no number is never the greatest": Case(
+        "(float[4,4] x) => (int64[4] y) { y = ArgMax <axis = 1, keepdims = 0> (x) }",
+        {"x": ROWS},
+        {"y": i64(2, 0, 0, 0)},
+    ),
+    "nor the last of the greatest": Case(
+        """(float[4,4] x) => (int64[4] y)
+        { y = ArgMax <axis = 1, keepdims = 0, select_last_index = 1> (x) }""",
+        {"x": ROWS},
+        {"y": i64(2, 2, 3, 1)},
+    ),
+    "nor hard": Case(
+        "(float[4,4] x) => (float[4,4] y) { y = Hardmax(x) }",
+        {"x": ROWS},
+        {"y": np.eye(4, dtype=np.float32)[[2, 0, 0, 0]]},
+    ),
+    "the least are numbers": Case(
+        """(float[4,4] x) => (float[4,3] y, int64[4,3] at) <int64[1] k = {3}>
+        { y, at = TopK <largest = 0> (x, k) }""",
+        {"x": ROWS},
+        {
+            "y": f32([1, 3, NAN], [0, 1, INF], [-INF] * 3, [1, 2, 2]),
+            "at": i64([0, 2, 1], [3, 1, 0], [0, 1, 2], [2, 0, 1]),
+        },
+    ),
+    "a sum with an infinity has a logarithm": Case(
+        "(float[3,2] x) => (float[3] y) { y = ReduceLogSumExp <axes = [1], keepdims = 0> (x) }",
+        {"x": f32([INF, 1], [-INF, -INF], [0, -INF])},
+        {"y": f32(INF, -INF, 0)},
+    ),
+    "what counts nothing is not read": Case(
+        "(float[1,2] a, float[2,1] b, float c) => (float[1,1] y) { y = Gemm <beta = 0.0> (a,b,c) }",
+        {"a": f32([1, 2]), "b": f32([3], [4]), "c": NAN},
+        {"y": f32([11])},
+    ),
+    "a remainder without signs": Case(
+        "(uint32[3] a, uint32[3] b) => (uint32[3] y) { y = Mod <fmod = 1> (a, b) }",
+        {
+            "a": np.array([7, 2**32 - 1, 5], np.uint32),
+            "b": np.array([4, 10, 2**32 - 1], np.uint32),
+        },
+        {"y": np.array([3, 5, 5], np.uint32)},
+    ),
+    "what is cut off is not wrapped": Case(
+        """(float[5] x) => (float[6] y) <int64[2] p = {3, -2}>
+        { y = Pad <mode = "wrap"> (x, p) }""",
+        {"x": f32(1, 2, 3, 4, 5)},
+        {"y": f32(1, 2, 3, 1, 2, 3)},
+        19,
+    ),
+    "parts without a name": Case(
+        """(float[6,2] x) => (float[1,2] a, float[2,2] c) <int64[3] s = {1, 3, 2}>
+        { a, _, c = Split(x, s) }""",
+        {"x": SIX},
+        {"a": SIX[:1], "c": SIX[4:]},
+    ),
+    "equal parts without a name": Case(
+        "(float[6,2] x) => (float[2,2] c) { _, _, c = Split(x) }", {"x": SIX}, {"c": SIX[4:]}, 13
+    ),
+    "how many, as an attribute": Case(
+        "(float[2,3] x) => (float[2,2] y, int64[2,2] at) { y, at = TopK <k = 2> (x) }",
+        {"x": f32([3, 1, 2], [4, 6, 5])},
+        {"y": f32([3, 2], [6, 5]), "at": i64([0, 2], [1, 2])},
+        9,
+    ),
+    "a mean for each point": Case(
+        """(float[1,2,2] x) => (float[1,2,2] y)
+        <float[2,2] s = {1, 2, 3, 4}, float[2,2] b = {0, 1, 0, 1}, float[2,2] m = {1, 1, 2, 2},
+         float[2,2] v = {4, 1, 1, 4}>
+        { y = BatchNormalization <epsilon = 0.0, spatial = 0> (x, s, b, m, v) }""",
+        {"x": f32([[3, 4], [5, 6]])},
+        {"y": f32([[1, 7], [9, 9]])},
+        7,
+    ),
+    "choices too long for a line": Case(
+        """(float16[4] x) => (float16[4] y)
+        { y = Shrink <lambd = 1.5, bias = 0.5> (x) }""",
+        {"x": np.array([-2, -1, 1.25, 4], np.float16)},
+        {"y": np.array([-1.5, 0, 0, 3.5], np.float16)},
+    ),
+    "choices of sums too long for a line": Case(
+        "(float16[3] x) => (float16[3] y) { y = Selu <gamma = 2.0, alpha = 1.5> (x) }",
+        {"x": np.array([1, -np.inf, 0], np.float16)},
+        {"y": np.array([2, -3, 0], np.float16)},
+    ),
+    "reads too long for a line": Case(
+        """(float[2,1,3,2,1,2,2] x) => (float[3,2,4,3,2,3,3] y)
+        <int64[14] p = {1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 0}> { y = Pad(x, p) }""",
+        {"x": np.arange(48, dtype=np.float32).reshape(2, 1, 3, 2, 1, 2, 2)},
+        {
+            "y": np.pad(
+                np.arange(48, dtype=np.float32).reshape(2, 1, 3, 2, 1, 2, 2),
+                [(1, 1), (0, 1), (1, 0), (0, 1), (1, 0), (0, 1), (1, 0)],
+            )
+        },
+    ),
+}
+
+
+@cache
+def rules() -> RuleBook:
+    return load_rules([builtin_folder()])
+
+
+@cache
+def host() -> Target:
+    targets = read_target_files(target_files((builtin_folder(),)), Path.as_posix)
+    return TargetBook({}, targets).resolve("host").target
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> CDLL:
+    """Return all models in one library."""
+    folder = tmp_path_factory.mktemp("odd")
+    for number, case in enumerate(CASES.values()):
+        build(case, f"m{number}", folder)
+    flags = ["-std=c99", "-O1", *WARNINGS, "-Werror", "-fPIC", "-shared", "-o", "odd.so"]
+    trap = ["-fsanitize=undefined,float-cast-overflow", "-fsanitize-undefined-trap-on-error"]
+    files = sorted(file.name for file in folder.glob("*.c"))
+    done = subprocess.run(
+        ["gcc", *flags, *trap, *files, "-lm"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.stderr
+    for file in files:
+        assert max(map(len, (folder / file).read_text().splitlines())) <= COLUMNS, file
+    return CDLL(str(folder / "odd.so"))
+
+
+def build(case: Case, name: str, folder: Path) -> None:
+    """Write the C files of a model; its results lie in the caller's memory."""
+    domains = "".join(f', "{domain}" : {version}' for domain, version in case.domains.items())
+    head = f'<ir_version: 8, opset_import: ["" : {case.opset}{domains}]>\ng '
+    model = onnx.parser.parse_model(head + case.text)
+    for node in model.graph.node:  # the text form has no way to leave out a result
+        node.output[:] = ["" if result == "_" else result for result in node.output]
+    file = folder / f"{name}.onnx"
+    onnx.save(model, file)
+    book, target, options = rules(), host(), Options(requantize="exact")
+    parsed = parse(file, {}, book, name)
+    kernels = profile(parsed.graph, book, target, options)
+    tiles = tile(parsed.graph, kernels, target, options)
+    plan = schedule(parsed.graph, kernels, tiles, target, options)
+    texts = render(parsed.graph, kernels, tiles, plan, book, target, options, name)
+    for path, text in texts.items():
+        (folder / path).write_text(text, encoding="ascii")
+    numbers = tables(parsed.graph, parsed.weights, kernels, book, target, options, name)
+    for path, content in numbers.items():
+        (folder / path).write_bytes(content)
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_the_c_computes_it(what: str, library: CDLL) -> None:
+    case = CASES[what]
+    name = f"m{list(CASES).index(what)}"
+    given = [np.array(array, order="C") for array in case.inputs.values()]
+    found = {key: np.full_like(array, 85) for key, array in case.due.items()}
+    arrays = [*given, *found.values()]
+
+    code = library[f"{name}_run"](*(c_void_p(array.ctypes.data) for array in arrays))
+
+    assert code == 0
+    for key, due in case.due.items():
+        np.testing.assert_allclose(found[key].astype(float), due.astype(float), 1e-5, 1e-6)
