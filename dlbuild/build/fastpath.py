@@ -166,23 +166,19 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
         reading_ns: when it began to read all other inputs. A file written just before the program
             was started is older than that by more than a tick.
     """
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120 - as above
     found = {word: find_program(word) for name in programs for word in (name, *name.split())}
     paths = sorted({*inputs, *(path for path in found.values() if os.path.isfile(path))})  # noqa: PTH113 - as above
     time.sleep(_TICK_NS / 1e9)  # so that any later change of an output shows in its times
-    asked = _asked(request)
-    lines = [FORMAT, asked]
+    lines = [FORMAT, _asked(request)]
     try:
         for path in (*paths, *outputs):
             status = os.stat(path)  # noqa: PTH116 - as above
             digest = file_digest(path)
-            if path in outputs and digest != outputs[path]:
+            begun_ns = started_ns if _is_ours(path) else reading_ns
+            is_settled = status.st_ctime_ns <= begun_ns - _TICK_NS
+            if not (digest == outputs[path] if path in outputs else is_settled):
                 return False
-            begun_ns = started_ns if path.startswith(own) else reading_ns
-            if path not in outputs and status.st_ctime_ns > begun_ns - _TICK_NS:
-                return False
-            kind = _MODEL if path in models else "file"
-            kind = _OUTPUT if path in outputs else kind
+            kind = _OUTPUT if path in outputs else _MODEL if path in models else "file"
             lines.append("\t".join((kind, path, _signature(status), digest)))
         lines += ["\t".join(("folder", path, *_folder(path))) for path in sorted({*folders})]
     except OSError:
@@ -195,6 +191,12 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     except OSError:
         return False  # a full disk, or the next build has swept what was unfinished
     return True
+
+
+def _is_ours(path: str) -> bool:
+    """Say whether a file is of dlbuild's own code."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - as above
+    return path.startswith(package + os.sep)
 
 
 def snapshot_path(build_folder: str, request: list[str]) -> str:
