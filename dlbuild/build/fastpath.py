@@ -163,8 +163,7 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
         folders: folders searched for files.
         programs: commands run, by name.
         started_ns: when the program was started, whose code is an input too.
-        reading_ns: when it began to read all other inputs. A file written just before the program
-            was started is older than that by more than a tick.
+        reading_ns: when it began to read all other inputs, more than a tick after that.
     """
     found = {word: find_program(word) for name in programs for word in (name, *name.split())}
     paths = sorted({*inputs, *(path for path in found.values() if os.path.isfile(path))})  # noqa: PTH113 - as above
