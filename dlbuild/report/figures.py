@@ -21,9 +21,10 @@ def figures_text(found: Figures) -> Iterator[str]:
         yield f"  stack: {found.stack_bytes:,} B overwritten, {said} 'dlbuild size'"
     if found.written is not None:
         wrote = found.written
+        errno = f" {wrote.errno:,} B of the C library's errno," if wrote.errno else ""
         yield (
             f"  written: {wrote.arena:,} B of the arena's {found.arena_bytes:,} B,"
-            f" {wrote.outputs:,} B of outputs, {wrote.stack:,} B of stack,"
+            f" {wrote.outputs:,} B of outputs, {wrote.stack:,} B of stack,{errno}"
             f" {wrote.elsewhere:,} B elsewhere"
         )
     for fault in found.faults:

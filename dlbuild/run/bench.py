@@ -3,9 +3,11 @@
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
 from dlbuild.run.callgrind import instructions
@@ -14,7 +16,7 @@ from dlbuild.run.cores import core_flags
 from dlbuild.run.counter import counter
 from dlbuild.run.elf import Symbol, symbols
 from dlbuild.run.lines import Range, Said
-from dlbuild.run.runner import Built, Values, code_steps, model_program, run_input
+from dlbuild.run.runner import Built, Values, model_program, run_input
 from dlbuild.run.runner_program import Compiler, Program
 from dlbuild.stages.render import render
 from dlbuild.stages.tables import tables
@@ -24,7 +26,10 @@ N_RUNS = 2
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One step that calls a function. cost: in the unit of the figures."""
+    """One call of a run: a step, or all steps of a strip. cost: in the unit of the figures.
+
+    step: its first. kernel: of a strip, the first and the last, since its rows alternate.
+    """
 
     step: int
     kernel: str
@@ -36,12 +41,14 @@ class StepCost:
 class Written:
     """Bytes that a run wrote, each counted once, by where they lie.
 
-    elsewhere: neither arena, outputs nor stack. where: symbols or addresses of those.
+    errno: the C library's, which its functions of floats set. elsewhere: none of these. where:
+    symbols or addresses of those.
     """
 
     arena: int
     outputs: int
     stack: int
+    errno: int = 0
     elsewhere: int = 0
     where: tuple[str, ...] = ()
 
@@ -180,9 +187,23 @@ def _hooked(asked: Bench, work: Path) -> tuple[Built, tuple[Path, ...]]:
     texts = render(built.graph, built.profile, built.tiles, built.schedule, *fixed)
     for name, text in texts.items():
         (built.folder / name).write_text(text, encoding="ascii")
-    for name, content in tables(built.graph, asked.weights, built.profile, *fixed).items():
+    numbers = tables(built.graph, asked.weights, built.profile, *fixed, built.tiles)
+    for name, content in numbers.items():
         (built.folder / name).write_bytes(content)
     return built, built.tables(work)
+
+
+def called_steps(plan: Schedule) -> tuple[tuple[Step, ...], ...]:
+    """Return the steps of each call of a run on one core, behind which its hook is called."""
+    called = [step for step in plan.steps if step.is_code or step.strip]
+    groups = groupby(called, key=lambda step: (step.strip, 0 if step.strip else step.number))
+    return tuple(tuple(steps) for _, steps in groups)
+
+
+def _cost(built: Built, steps: Sequence[Step], cost: int) -> StepCost:
+    names = list(dict.fromkeys(step.kernel for step in (steps[0], steps[-1])))
+    macs = sum(built.profile.kernel[step.kernel].macs for step in steps)
+    return StepCost(steps[0].number, " to ".join(names), macs, cost)
 
 
 def _figures(asked: Bench, runs: Sequence[Said], steps: Said, written: Written | None) -> Figures:
@@ -194,7 +215,6 @@ def _figures(asked: Bench, runs: Sequence[Said], steps: Said, written: Written |
             where=f"{built.name}@{built.target.name}",
             fix="let board_mark of its board say 'dlb count'; see docs/runner.md",
         )
-    kernels = [(step, built.profile.kernel[step.kernel]) for step in code_steps(built)]
     parts = [count.value for count in steps.counts if count.core == 0]
     return Figures(
         model=built.name,
@@ -204,8 +224,8 @@ def _figures(asked: Bench, runs: Sequence[Said], steps: Said, written: Written |
         is_repeatable=len(set(costs)) == 1,
         macs=sum(kernel.macs for kernel in built.profile.kernels),
         steps=tuple(
-            StepCost(step.number, step.kernel, kernel.macs, cost)
-            for (step, kernel), cost in zip(kernels, parts, strict=False)
+            _cost(built, steps, cost)
+            for steps, cost in zip(called_steps(built.schedule), parts, strict=False)
         ),
         stack_bytes=max((size for said in runs for size in said.stacks), default=None),
         stack_limit=asked.stack_limit,
@@ -219,6 +239,11 @@ _STACK = ("board_stack_limit", "board_stack_end")
 
 _OWN = ("job", "progress_of", "board_core_stacks", "begun")
 """What several cores write to meet, and their stacks; which weights an inference began with."""
+
+_ERRNO = ("impure_data", "_impure_data", "errno")
+"""What begins with the C library's errno: newlib's first instance of its state, or errno itself."""
+
+_ERRNO_BYTES = 4
 
 Place = Symbol | Range
 
@@ -234,13 +259,15 @@ def written_places(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
     stack = Range(at[_STACK[0]], at[_STACK[1]] - at[_STACK[0]])
     rest = list(ranges)
     cores = [one for one in names if one.name in _OWN]
-    places: list[Place] = [*arenas, *outputs, stack, *cores]
+    errno = [Range(one.address, _ERRNO_BYTES) for one in names if one.name in _ERRNO]
+    places: list[Place] = [*arenas, *outputs, stack, *cores, *errno]
     for place in places:
         rest = [part for one in rest for part in _without(one, place)]
     return Written(
         arena=_overlap(ranges, arenas),
         outputs=_overlap(ranges, outputs),
         stack=_overlap(ranges, [stack]),
+        errno=_overlap(ranges, errno),
         elsewhere=sum(one.size_bytes for one in rest),
         where=tuple(dict.fromkeys(_cited(one, names) for one in rest)),
     )

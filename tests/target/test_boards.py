@@ -92,6 +92,32 @@ def test_steps_add_up_to_about_the_run(project: Project, made: Made) -> None:
     assert 0.98 * found.cost < total < 1.02 * found.cost
 
 
+def test_what_comes_behind_a_strip_has_its_own_cost(project: Project, made: Made) -> None:
+    core = {"extends": "cortex-m4f"}
+    project({"plain": core, "strips": {**core, "optimize": "ram"}}, ("digits_int8",))
+    engine, builds = made()
+    plain, strips = (
+        figures_of(engine, builds[f"digits_int8@{name}"]) for name in ("plain", "strips")
+    )
+    assert strips.steps[0].kernel == "conv1 to maxpool3"
+    assert strips.steps[0].macs == sum(step.macs for step in plain.steps[:3])
+    assert strips.steps[-1].kernel == plain.steps[-1].kernel == "softmax7"
+    assert abs(strips.steps[-1].cost - plain.steps[-1].cost) < plain.steps[-1].cost // 10
+
+
+def test_steps_through_a_near_memory_are_measured(project: Project, made: Made) -> None:
+    memories = {
+        "tcm": {"size": "1 KiB", "holds": ["tiles"]},
+        "sram": {"size": "8 KiB", "holds": ["arena"]},
+        "flash": {"size": "64 KiB", "holds": ["weights"]},
+    }
+    project({"board": {"extends": "cortex-m4f", "memories": memories}}, ("digits_int8",))
+    engine, builds = made()
+    found = figures_of(engine, builds["digits_int8@board"])
+    total = sum(step.cost for step in found.steps)
+    assert 0.98 * found.cost < total < 1.02 * found.cost
+
+
 def test_measured_kernels_add_up_to_the_run(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

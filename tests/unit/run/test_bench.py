@@ -1,5 +1,6 @@
+from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.report.figures import figures_text
-from dlbuild.run.bench import Figures, StepCost, Written, written_places
+from dlbuild.run.bench import Figures, StepCost, Written, called_steps, written_places
 from dlbuild.run.elf import Symbol
 from dlbuild.run.lines import Range
 
@@ -36,6 +37,26 @@ def test_a_range_that_goes_beyond_the_arena_is_cited_with_its_rest() -> None:
 def test_the_callers_arena_is_the_arena() -> None:
     names = [*STACK, Symbol("dlb_arena", 0x20001000, 64)]
     assert written_places(names, [Range(0x20001000, 8)]) == Written(8, 0, 0)
+
+
+def test_errno_of_the_c_library_is_no_fault() -> None:
+    names = [*STACK, Symbol("impure_data", 0x20001000, 96)]
+    assert written_places(names, [Range(0x20001000, 4)]) == Written(0, 0, 0, errno=4)
+    beyond = written_places(names, [Range(0x20001000, 8)])
+    assert (beyond.errno, beyond.elsewhere, beyond.where) == (4, 4, ("in impure_data",))
+
+
+def test_each_cost_is_that_of_one_call() -> None:
+    steps = (
+        Step(0, "conv1"),
+        Step(1, "conv2", strip=1),
+        Step(2, "pool3", strip=1),
+        Step(3, "flatten4", is_code=False),
+        Step(4, "conv5", strip=2),
+        Step(5, "gemm6"),
+    )
+    plan = Schedule(steps, (), ())
+    assert [[s.number for s in found] for found in called_steps(plan)] == [[0], [1, 2], [4], [5]]
 
 
 def test_figures_are_printed_with_what_they_are() -> None:
