@@ -136,7 +136,11 @@ MODEL = Record(
             Record(
                 (
                     Key("inputs", ListOf(Text()), "Inputs whose first axis counts samples."),
-                    Key("parts", Whole(1), "How many equal parts are made of the samples."),
+                    Key(
+                        "parts",
+                        Whole(1),
+                        "How many equal parts are made of the samples; each cluster gets some.",
+                    ),
                 )
             ),
             "Restructures the model by batch; see docs/training.md.",

@@ -25,12 +25,13 @@ class NodeGroup:
 class Communication:
     """An operator whose inputs lie in memories of other clusters; it writes into those of its own.
 
-    kind: `copy` (one tensor), `scatter` (a part of one), `gather` (parts of one, joined).
+    kind: `copy` (one tensor), `scatter` (a part of one), `gather` (parts of one, joined), `reduce`
+        (partial sums, added up in the order of the clusters).
     sources: the cluster of each input; the empty name = the caller's memory.
     """
 
     op: str
-    kind: Literal["copy", "scatter", "gather"]
+    kind: Literal["copy", "scatter", "gather", "reduce"]
     sources: tuple[str, ...]
 
 

@@ -120,11 +120,14 @@ class State:
     """A tensor that outlives a run: what one run writes to `output`, the next reads as `input`.
 
     initial: the constant that it begins with; the empty name = zeros.
+    replica_of: the input of the state of the model that this one is another cluster's copy of; the
+        empty name = none.
     """
 
     input: str
     output: str
     initial: str = ""
+    replica_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ class Graph:
     kept: tensors of which slices were folded away, see `stages.fold_channels`.
     clusters: which cluster computes what, of a graph that was spread over several.
     states: inputs and outputs that are not the caller's, since they are carried between runs.
+    parts: of a batch in parts, the operators of each; all others stand once for all of them.
     """
 
     name: str
@@ -156,11 +160,25 @@ class Graph:
     kept: tuple[Kept, ...] = ()
     clusters: Clusters = ONE_CLUSTER
     states: tuple[State, ...] = ()
+    parts: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
     def carried(self) -> Mapping[str, State]:
         """Each state by its input and by its output."""
         return {name: state for state in self.states for name in (state.input, state.output)}
+
+    @cached_property
+    def replicas(self) -> Mapping[str, str]:
+        """Each input and output of a copied state with that of the state that it is a copy of."""
+        first = {state.input: state for state in self.states}
+        copies = [(state, first[state.replica_of]) for state in self.states if state.replica_of]
+        inputs = {copy.input: state.input for copy, state in copies}
+        return inputs | {copy.output: state.output for copy, state in copies}
+
+    @cached_property
+    def part_of(self) -> Mapping[str, int]:
+        """The part of the batch of each operator that stands once for each."""
+        return {op: number for number, ops in enumerate(self.parts) for op in ops}
 
     @cached_property
     def tensor(self) -> Mapping[str, Tensor]:

@@ -33,11 +33,27 @@ def samples_of(
     weights: the model's constants, among them what states have at first.
     """
     found = weights or {}
-    initial = {s.input: found[s.initial] for s in graph.states if s.initial in found}
+    copies = graph.replicas
+    own = _without_replicas(graph)
+    initial = {s.input: found[s.initial] for s in own.states if s.initial in found}
     if path is None:
-        seeded = seeded_samples(graph)
-        return tuple(replace(sample, inputs={**sample.inputs, **initial}) for sample in seeded)
-    return read_samples(path, graph, initial)
+        seeded = seeded_samples(own)
+        samples = tuple(replace(s, inputs={**s.inputs, **initial}) for s in seeded)
+    else:
+        samples = read_samples(path, own, initial)
+    return tuple(
+        replace(s, inputs={n: s.inputs[copies.get(n, n)] for n in graph.inputs}) for s in samples
+    )
+
+
+def _without_replicas(graph: Graph) -> Graph:
+    """Return a graph with the interface of its model, each state once."""
+    return replace(
+        graph,
+        inputs=tuple(name for name in graph.inputs if name not in graph.replicas),
+        outputs=tuple(name for name in graph.outputs if name not in graph.replicas),
+        states=tuple(state for state in graph.states if not state.replica_of),
+    )
 
 
 def seeded_samples(graph: Graph, count: int = N_SEEDED) -> tuple[Sample, ...]:

@@ -33,6 +33,7 @@ from dlbuild.run.samples import Sample
 from dlbuild.run.verify_compare import Comparison, Tolerance
 from dlbuild.run.verify_judge import judged
 from dlbuild.run.verify_notes import notes_of
+from dlbuild.run.verify_replicas import replica_comparison
 from dlbuild.run.verify_slack import Question
 
 N_RUNS = 3
@@ -143,8 +144,9 @@ def _reference(
     model: Model, built: Built, samples: Sequence[Sample], *, layers: bool
 ) -> Reference | None:
     """Ask the reference for what is to be compared; None if the samples expect all of it."""
-    expected = [name for name in model.graph.outputs if all(name in s.expected for s in samples)]
-    wanted = [name for name in model.graph.outputs if name not in expected]
+    outputs = [name for name in model.graph.outputs if name not in model.graph.replicas]
+    expected = [name for name in outputs if all(name in s.expected for s in samples)]
+    wanted = [name for name in outputs if name not in expected]
     if layers:
         steps = code_steps(built)
         wanted += [name for step in steps for name in reads_of(built, step)]
@@ -219,6 +221,9 @@ def _outputs(  # noqa: PLR0913, PLR0917 - one call, split from its caller for le
     n_layers = max(len(code_steps(built)), 1)
     found = []
     for name in built.graph.outputs:
+        if name in built.graph.replicas:
+            found.append(replica_comparison(built.graph, name, [of[0] for of in runs]))
+            continue
         due: list[Array] = []
         ours: list[Array] = []
         for number, sample in enumerate(samples):

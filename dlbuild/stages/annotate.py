@@ -51,10 +51,12 @@ def clusters_file(graph: Graph, weights: Mapping[str, Array]) -> bytes:
     """Return a graph that is spread over clusters as a model that any runtime can run.
 
     Each node says in its metadata which cluster computes it; one that communicates says how, and
-    from which clusters.
+    from which clusters. A state is an input and an output for each cluster that has a copy, whose
+    default is what it has at first; the metadata of the model say what is carried where.
     """
     clusters = graph.clusters
     model = to_onnx(graph, weights)
+    _add_states(model, graph, weights)
     model.metadata_props.add(key="parallel", value=clusters.parallel)
     model.metadata_props.add(key="clusters", value=" ".join(g.cluster for g in clusters.groups))
     for node, op in zip(model.graph.node, graph.ops, strict=True):
@@ -66,6 +68,17 @@ def clusters_file(graph: Graph, weights: Mapping[str, Array]) -> bytes:
             node.metadata_props.add(key="from", value=sources)
     content: bytes = model.SerializeToString(deterministic=True)
     return content
+
+
+def _add_states(model: onnx.ModelProto, graph: Graph, weights: Mapping[str, Array]) -> None:
+    """Say what is carried, and give each copy what it has at first."""
+    for state in graph.states:
+        model.metadata_props.add(key=f"state {state.output}", value=state.input)
+        if state.replica_of:
+            model.metadata_props.add(key=f"copy {state.input}", value=state.replica_of)
+        if state.initial:
+            first = numpy_helper.from_array(weights[state.initial], state.input)
+            model.graph.initializer.append(first)
 
 
 def totals_of(profile: Profile, costs: Costs) -> tuple[tuple[str, str], ...]:

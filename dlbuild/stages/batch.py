@@ -93,7 +93,7 @@ def _extent(graph: Graph, batch: Batch) -> int:
 @dataclass
 class _Maker:
     """The graph as it grows. axis: of each tensor that is in parts. parts: their names, and those
-    of partial sums.
+    of partial sums. of_part: the operators of each.
     """
 
     graph: Graph
@@ -106,11 +106,13 @@ class _Maker:
     values: dict[str, Value] = field(default_factory=dict)
     axis: dict[str, int] = field(default_factory=dict)
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    of_part: list[list[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._taken = {t.name for t in self.graph.tensors} | {op.name for op in self.graph.ops}
         self.tensors = dict(self.graph.tensor)
         self.values = dict(self.graph.value)
+        self.of_part = [[] for _ in range(self.batch.parts)]
 
     def take_parts(self, name: str) -> None:
         """Cut an input along its first axis."""
@@ -126,7 +128,8 @@ class _Maker:
                     ("axis", 0),
                 )
             ]
-            self.ops.append(Op(self._name(part), TAKE, (name, *bounds), (part,), (), "", OPSET))
+            taken = Op(self._name(part), TAKE, (name, *bounds), (part,), (), "", OPSET)
+            self._append(taken, number)
 
     def add(self, op: Op) -> None:
         """Add an operator: once, or once for each part."""
@@ -173,6 +176,7 @@ class _Maker:
             constants=constants,
             values=tuple(v for name, v in sorted(self.values.items()) if name in used),
             facts=tuple(f for f in self.graph.facts if used.keys() >= set(f.tensors)),
+            parts=tuple(map(tuple, self.of_part)),
         )
 
     def _results(
@@ -228,7 +232,7 @@ class _Maker:
             )
             if number == 0:
                 self._check(op, part, instance)
-            self.ops.append(part)
+            self._append(part, number)
 
     def _check(self, op: Op, part: Op, instance: Instance) -> None:
         """Refuse an operator whose part computes something else for a sample than the whole."""
@@ -291,6 +295,10 @@ class _Maker:
         self.tensors |= {part: Tensor(part, tensor.dtype, tuple(shape)) for part in names}
         self.parts[name] = names
         return names
+
+    def _append(self, op: Op, part: int) -> None:
+        self.ops.append(op)
+        self.of_part[part].append(op.name)
 
     def _is_partial(self, name: str) -> bool:
         return name in self.parts and name not in self.axis

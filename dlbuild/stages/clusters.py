@@ -22,6 +22,7 @@ from dlbuild.stages.spread import Spreader
 from dlbuild.stages.spread_batch import batch_of, spread_batch
 from dlbuild.stages.spread_channels import spread_channels
 from dlbuild.stages.spread_layers import spread_layers
+from dlbuild.stages.spread_parts import spread_parts
 from dlbuild.stages.spread_rows import has_rows, spread_rows
 from dlbuild.stages.timeline import makespan, period
 
@@ -129,6 +130,10 @@ class _Planner:
     def _spread(self, way: Parallel) -> Graph:
         matched = cache(matched_in(self.graph, self.book, wish_of(self.target, self.options)))
         spreader = Spreader(self.graph, self.target, matched)
+        if self.graph.parts and way == "data":
+            return spread_parts(spreader)
+        if self.graph.states:
+            raise self._refusal_of_states(way)
         match way:
             case "data":
                 is_batch = batch_of(self.graph) >= len(spreader.names)
@@ -138,6 +143,18 @@ class _Planner:
                 return spread_channels(spreader)
             case "pipeline":
                 return spread_layers(spreader, self.profile, self.costs)
+
+    def _refusal_of_states(self, way: Parallel) -> UserError:
+        """Return the error for a state that would have one place, which one cluster may write."""
+        graph, count = self.graph, len(self.target.clusters)
+        batch = "" if graph.parts else f"batch: {{inputs: [...], parts: {count}}} and "
+        return UserError(
+            f"the state '{graph.states[0].input}' does not go with 'parallel: {way}'"
+            f"{'' if graph.parts else ' of a batch that is not in parts'}",
+            where=f"{graph.name}@{self.target.name}",
+            why="each cluster needs a copy; they stay equal where parts of a batch are added up",
+            fix=f"set {batch}parallel: data, or resources in place of clusters",
+        )
 
     def _planned(self, way: Parallel, graph: Graph) -> _Plan:
         target, options = self.target, self.options
@@ -163,13 +180,6 @@ def _check(graph: Graph, target: Target, options: Options) -> None:
                 why="each cluster has an arena of its own; what all of them read is the caller's",
                 fix=f"set {key}: {goes}, or resources in place of clusters",
             )
-    if graph.states:
-        raise UserError(
-            "a state that is carried from run to run does not go with clusters",
-            where=where,
-            why="it has one place, which one cluster alone may write",
-            fix="set resources in place of clusters",
-        )
     if graph.counts:
         raise UserError(
             f"'{graph.counts[0].tensor}' has a size that only the run knows",

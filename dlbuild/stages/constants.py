@@ -83,7 +83,7 @@ def constants(
                 )
             of[kernel.name, operand.name] = tables[key]
     for state in graph.states:
-        if state.initial:
+        if state.initial and not state.replica_of:
             table = _initial(graph, state, face, names, options)
             tables["", state.initial] = of["", state.initial] = table
     return Constants(tuple(tables.values()), of)
@@ -139,6 +139,8 @@ def in_clusters(found: Constants, graph: Graph, profile: Profile, target: Target
     clusters = cluster_of(graph, profile)
     readers: dict[str, set[str]] = {}
     for (kernel, _), table in found.of.items():
+        if not kernel:  # what states have at first, of which each cluster takes a copy
+            continue
         readers.setdefault(table.symbol, set()).add(clusters[kernel])
     home = {
         symbol: next(iter(names))

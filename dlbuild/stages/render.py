@@ -208,6 +208,7 @@ def _header(
         "push": push_declaration(model, found) if found else "",
         "fetch": fetching(model, tiles.strips),
         "begin": begin_declaration(model) if found else "",
+        "replicas": bool(model.graph.replicas),
         "state": state_functions(model, Places(model.graph, schedule, face, options)),
         "params_bytes": params_bytes(model),
         "image": layout,

@@ -115,6 +115,7 @@ class _Maker:
         self.lives = lives
         self.options = options
         self.interface = frozenset((*graph.inputs, *graph.outputs))
+        self.writer = {name: kernel.name for kernel in profile.kernels for name in kernel.writes}
         self.next_of = {
             kernel.alias.source: graph.carried[name]
             for kernel in profile.kernels
@@ -135,7 +136,9 @@ class _Maker:
     def add_input(self, name: str) -> None:
         state = self.graph.carried.get(name)
         is_caller = self.options.input not in IN_ARENA and state is None
-        self._open(name, name if is_caller else "", is_constant=is_caller)
+        cluster = self.cluster_of.get(self.writer.get(state.output, ""), "") if state else ""
+        owner = name if is_caller else ""
+        self._open(name, owner, is_constant=is_caller, cluster=cluster)
         self.blocks[-1].state = state
 
     def add_view(self, kernel: Kernel) -> bool:

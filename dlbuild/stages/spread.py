@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.clusters import Communication
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.target import Target
 from dlbuild.rulebook.kernels import Matched
@@ -42,6 +43,7 @@ class Spreader:
         self.weights = tuple(cluster.count for cluster in target.clusters)
         self.made = Spread(graph, self.names, replicates=target.parameters == "replicated")
         self.state: dict[str, Whole | Parts] = {n: Whole({CALLER: n}) for n in graph.inputs}
+        self.known: dict[tuple[str, str], str] = {}
         self._constants = frozenset(graph.constants)
         self._parts: dict[tuple[str, int, Range], str] = {}
 
@@ -116,7 +118,7 @@ class Spreader:
         shape[cut.axis] = cut.count
         rows = replace(whole, shape=tuple(shape))
         sources = [cluster] * len(pieces)
-        return self.made.joined(pieces, sources, cluster, cut.axis, rows, is_output=False)
+        return self.made.joined(pieces, sources, cluster, cut.axis, rows)
 
     def is_everywhere(self, op: Op) -> bool:
         """Say whether each cluster has all that an operator reads."""
@@ -169,24 +171,33 @@ class Spreader:
             assert ranges is not None, "what is divided has divided results"
             self.state[name] = Parts(ranges, tuple(names[name]))
 
+    def called(self, tensor: str, cluster: str) -> str:
+        """Return the name of a result that each cluster has; the first has the model's outputs."""
+        known = self.known.get((tensor, cluster))
+        if known is None and tensor in self.graph.outputs and cluster == self.names[0]:
+            return tensor
+        return known or self.made.named(tensor, cluster)
+
     def repeat(self, op: Op) -> None:
         """Let each cluster compute all of an operator, for itself."""
         at: dict[str, dict[str, str]] = {name: {} for name in op.outputs if name}
         for cluster in self.names:
             given = {t: self.whole(t, cluster) for t in self.activations(op)}
-            made = {name: self.made.named(name, cluster) for name in at}
+            made = {name: self.called(name, cluster) for name in at}
             inputs = [given.get(t, t) for t in op.inputs]
             self.made.add(op, cluster, inputs, made, {}, is_whole=False)
             for name, found in made.items():
                 at[name][cluster] = found
         self.state |= {name: Whole(found) for name, found in at.items()}
 
-    def place(self, op: Op, cluster: str) -> None:
-        """Let one cluster compute an operator."""
+    def place(self, op: Op, cluster: str, *, is_scattered: bool = False) -> None:
+        """Let one cluster compute an operator. is_scattered: it takes a part of the caller's."""
         given = {t: self.whole(t, cluster) for t in self.activations(op)}
         outputs = {name: name for name in op.outputs if name}
         inputs = [given.get(t, t) for t in op.inputs]
         self.made.add(op, cluster, inputs, outputs, {}, is_whole=True)
+        if is_scattered:
+            self.made.communications.append(Communication(op.name, "scatter", (CALLER,)))
         self.state |= {name: Whole({cluster: name}) for name in outputs}
 
     def finish(self) -> None:
@@ -203,4 +214,5 @@ class Spreader:
         axis, whole = state.ranges[0].axis, self.graph.tensor[tensor]
         parts = [n for n, cut in zip(state.names, state.ranges, strict=True) if cut.count]
         sources = [n for n, cut in zip(self.names, state.ranges, strict=True) if cut.count]
-        return self.made.joined(parts, sources, cluster, axis, whole, is_output=is_output)
+        called = tensor if is_output else ""
+        return self.made.joined(parts, sources, cluster, axis, whole, called)

@@ -30,8 +30,8 @@ def state_functions(model: Sources, places: Places) -> list[Context]:
     lines = [_reset(model, places, state) for state in model.graph.states]
     found = [{**_function(model, "reset", (), lines, _taken(model)), "about": _about(model)}]
     if params:
-        load = [f"memcpy({places.pointer(s.input)}, next, {_size(model, s)});" for s in params]
-        save = [f"memcpy(next, {places.pointer(s.input)}, {_size(model, s)});" for s in params]
+        load = [_load(model, places, state) for state in params]
+        save = [[f"memcpy(next, {places.pointer(s.input)}, {_size(model, s)});"] for s in params]
         found += [
             _function(
                 model,
@@ -64,18 +64,25 @@ def _about(model: Sources) -> str:
 
 def _params(model: Sources) -> list[State]:
     """Return the states that the model gives a value to begin with: its parameters."""
-    return [state for state in model.graph.states if state.initial]
+    return [s for s in model.graph.states if s.initial and not s.replica_of]
 
 
 def _size(model: Sources, state: State) -> int:
     return model.graph.tensor[state.input].size_bytes
 
 
-def _walk(model: Sources, params: Sequence[State], copies: Sequence[str]) -> list[str]:
+def _load(model: Sources, places: Places, state: State) -> list[str]:
+    """Return the copies of a parameter into all the places that it has."""
+    size = _size(model, state)
+    states = [s for s in model.graph.states if state.input in (s.input, s.replica_of)]
+    return [f"memcpy({places.pointer(s.input)}, next, {size});" for s in states]
+
+
+def _walk(model: Sources, params: Sequence[State], copies: Sequence[Sequence[str]]) -> list[str]:
     """Return the copies, with a step to the next parameter behind each but the last."""
     lines: list[str] = []
-    for state, copy in zip(params, copies, strict=True):
-        lines += [copy, f"next += {_size(model, state)};"]
+    for state, of_state in zip(params, copies, strict=True):
+        lines += [*of_state, f"next += {_size(model, state)};"]
     return lines[:-1]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dlbuild.ir.clusters import Clusters, Communication, NodeGroup, Parallel, Piece
-from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
-from dlbuild.stages.rewrites.kinds import COPY, JOIN, OPSET, TAKE
+from dlbuild.ir.graph import Attribute, Fact, Graph, Op, State, Tensor, Value
+from dlbuild.stages.rewrites.kinds import ADD, COPY, JOIN, OPSET, TAKE
 
 CALLER = ""
 """Where inputs of the model lie, which every cluster may read."""
@@ -55,6 +55,8 @@ class Spread:
     communications: list[Communication] = field(default_factory=list)
     twins: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of each cluster its own name for a constant of the model."""
+    states: list[State] = field(default_factory=list)
+    """What is carried: the model's, and behind them the copies of other clusters."""
 
     def __post_init__(self) -> None:
         """Begin with the inputs, and the constants that say what interface tensors mean."""
@@ -67,6 +69,16 @@ class Spread:
             for name in (pair.scale, pair.zero_point):
                 if name:
                     self._keep(name)
+        self.states = list(graph.states)
+        for state in graph.states:
+            if state.initial:
+                self._keep(state.initial)
+
+    def input_of(self, name: str, cluster: str) -> str:
+        """Add an input of the model once more, for a cluster that has it to itself."""
+        made = self.named(name, cluster)
+        self.tensors[made] = replace(self.graph.tensor[name], name=made)
+        return made
 
     def named(self, name: str, cluster: str) -> str:
         """Return a new name for something of a cluster."""
@@ -146,18 +158,17 @@ class Spread:
             self.communications.append(Communication(name, "scatter", (source,)))
         return made
 
-    def joined(  # noqa: PLR0913 - the parts, and what they become
+    def joined(  # noqa: PLR0913, PLR0917 - the parts, and what they become
         self,
         parts: Sequence[str],
         sources: Sequence[str],
         cluster: str,
         axis: int,
         whole: Tensor,
-        *,
-        is_output: bool,
+        called: str = "",
     ) -> str:
         """Join parts of a tensor, which lie in several clusters, in one of them."""
-        made = whole.name if is_output else self.named(whole.name, cluster)
+        made = called or self.named(whole.name, cluster)
         self.tensors[made] = replace(whole, name=made)
         is_local = all(source == cluster for source in sources)
         name = self.named(f"{'join' if is_local else 'gather'} {whole.name}", cluster)
@@ -165,6 +176,24 @@ class Spread:
         self._append(Op(name, JOIN, tuple(parts), (made,), attributes, "", OPSET), cluster)
         if not is_local:
             self.communications.append(Communication(name, "gather", tuple(sources)))
+        return made
+
+    def added(
+        self,
+        sums: Sequence[str],
+        sources: Sequence[str],
+        cluster: str,
+        whole: Tensor,
+        called: str = "",
+    ) -> str:
+        """Add up partial sums of a tensor, which may lie in several clusters, in one of them."""
+        made = called or self.named(whole.name, cluster)
+        self.tensors[made] = replace(whole, name=made)
+        is_local = all(source == cluster for source in sources)
+        name = self.named(f"{'sum' if is_local else 'reduce'} {whole.name}", cluster)
+        self._append(Op(name, ADD, tuple(sums), (made,), (), "", OPSET), cluster)
+        if not is_local:
+            self.communications.append(Communication(name, "reduce", tuple(sources)))
         return made
 
     def integers(self, wanted: str, cluster: str, values: Sequence[int]) -> str:
@@ -184,8 +213,11 @@ class Spread:
         clusters = Clusters(
             parallel, groups, tuple(self.communications), tuple(self.pieces.values())
         )
+        copies = [state for state in self.states if state.replica_of]
         return replace(
             self.graph,
+            inputs=(*self.graph.inputs, *(state.input for state in copies)),
+            outputs=(*self.graph.outputs, *(state.output for state in copies)),
             tensors=tuple(self.tensors.values()),
             ops=tuple(self.ops),
             constants=tuple(self.constants),
@@ -193,6 +225,8 @@ class Spread:
             facts=tuple(self._facts()),
             kept=tuple(found for found in self.graph.kept if found.tensor in self.tensors),
             clusters=clusters,
+            states=tuple(self.states),
+            parts=(),
         )
 
     def _append(self, op: Op, cluster: str) -> None:
