@@ -109,6 +109,8 @@ class Store:
         self._recent: dict[str, bytes] = {}
         self._recent_left = 0
         self._guard = threading.Lock()
+        self.fault = ""
+        """Why something could not be kept here, the last time it could not."""
         self.keeps_in_memory = False
         """Whether what was put or read stays in memory, since something empties the folder."""
 
@@ -285,7 +287,8 @@ class Store:
                 if not tag.exists():
                     write_atomically(tag, _TAG, self._unfinished)
             write_atomically(path, content, self._unfinished, mode=0o444)
-        except OSError:
+        except OSError as fault:
+            self.fault = f"{self._folder.parent}: {fault.strerror}"
             return False
         self._grown_bytes += len(content)
         return True

@@ -175,6 +175,12 @@ def build_all(
             for warning in remote.warnings:
                 print(f"warning: {warning}", file=sys.stderr)
     events.ended(path.as_posix() for path in sorted(engine.rewritten))
+    if engine.store.fault:
+        print(
+            f"warning: results are not kept for later builds: {engine.store.fault}\n"
+            "  fix: make room there, or set DLBUILD_CACHE_DIR to another folder",
+            file=sys.stderr,
+        )
     return engine
 
 

@@ -8,6 +8,10 @@
 # _CPPFLAGS and _LDLIBS. Make brings what it includes up to date first, so the C is there before
 # anything is compiled. Call it once for all models of a target: they share its memories.
 
+# Neither this file nor a call sets the default goal.
+
+dlbuild_goal := $(.DEFAULT_GOAL)
+
 DLBUILD ?= dlbuild
 # The folder of dlbuild.yaml, and where the C is written.
 DLBUILD_FOLDER ?= .
@@ -22,6 +26,7 @@ dlbuild_out := $(abspath $(DLBUILD_OUT))
 
 # $(call dlbuild_models,<target>,<models>)
 define dlbuild_models
+dlbuild_goal := $$(.DEFAULT_GOAL)
 ifeq ($$(filter $$(DLBUILD_NOT_FOR),$$(MAKECMDGOALS)),)
 # Each file keeps its time if its content stays; the stamp has that of the last build.
 $(dlbuild_out)/$(1).stamp: $(dlbuild_in)/dlbuild.yaml
@@ -30,6 +35,7 @@ $(dlbuild_out)/$(1).stamp: $(dlbuild_in)/dlbuild.yaml
 -include $(dlbuild_out)/$(1).stamp.d
 $(foreach model,$(2),$(call dlbuild_model,$(1),$(model)))
 endif
+.DEFAULT_GOAL := $$(dlbuild_goal)
 endef
 
 define dlbuild_model
@@ -47,3 +53,5 @@ endef
 
 .PHONY: dlbuild_force
 dlbuild_force:
+
+.DEFAULT_GOAL := $(dlbuild_goal)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbuild.build.cache import LAYOUT
+
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 RECIPE = """\
 version: 1
@@ -204,6 +206,24 @@ def test_contents_that_the_store_lost_are_built_again(project: Path, cache: Path
     assert (project / "build/dlbuild/pc/net/net.c").read_bytes() == then
 
 
+def test_a_store_that_cannot_be_written_is_named(project: Path) -> None:
+    (project / "store").mkdir()
+    (project / "store" / LAYOUT).write_text("in the way")
+    done = subprocess.run(
+        [sys.executable, "-m", "dlbuild", "build", "--sources"],
+        cwd=project,
+        env={**os.environ, "DLBUILD_CACHE_DIR": str(project / "store")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.endswith(
+        f"warning: results are not kept for later builds: {project}/store: Not a directory\n"
+        "  fix: make room there, or set DLBUILD_CACHE_DIR to another folder\n"
+    )
+    assert "net.c" in files(project)
+
+
 def test_json_tells_of_stages_and_of_nothing_to_do(project: Path) -> None:
     build = ("build", "--sources", "--json")
     lines = [json.loads(line) for line in dlbuild(project, *build).splitlines()]
@@ -233,3 +253,14 @@ def test_a_port_is_among_the_files_of_an_outer_build(project: Path) -> None:
     said = dlbuild(project, "outputs", "--sources", "--make")
     assert "DLBUILD_pc_net_PORT := build/dlbuild/pc/net/dlb_port_cores.c\n" in said
     assert {"dlb_port.h", "dlb_port_cores.c"} <= {p.name for p in (project / "flat").iterdir()}
+
+
+def test_the_first_rule_behind_the_include_stays_the_default_goal(project: Path) -> None:
+    (project / "Makefile").write_text(
+        "include $(shell $(DLBUILD) embed make)\n"
+        "$(eval $(call dlbuild_models,pc,net))\n"
+        "firmware: $(NET_SOURCES)\n\ttouch $@\n"
+    )
+    command = ["make", f"DLBUILD={sys.executable} -m dlbuild"]
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
+    assert (project / "firmware").is_file()
