@@ -1,13 +1,13 @@
 """Targets: built-in and pack files, those of dlbuild.yaml, and `extends` resolved."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.spelling import suggestion
+from dlbuild.base.spelling import nearest, suggestion
 from dlbuild.base.units import COST, RATE, SIZE, TIME, read_quantity, whole
 from dlbuild.base.yamlsrc import (
     Node,
@@ -213,6 +213,9 @@ def _memories(node: Node, base: tuple[Memory, ...]) -> tuple[Memory, ...]:
     entries = table(node, "memories")
     ours = dict(zip(entries, (_memory(name, entries[name]) for name in entries), strict=True))
     kept = {memory.name: memory for memory in base}
+    for name in ours:
+        if name not in kept and any(memory.holds for memory in base):
+            _check_holds(name, entries[name], tuple(kept))
     merged = {**kept, **{name: make(kept.get(name)) for name, make in ours.items()}}
     order = list(kept)
     for number, name in enumerate(ours):
@@ -220,6 +223,18 @@ def _memories(node: Node, base: tuple[Memory, ...]) -> tuple[Memory, ...]:
             after = next((n for n in list(ours)[number:] if n in kept), None)
             order.insert(order.index(after) if after else len(order), name)
     return tuple(merged[name] for name in order)
+
+
+def _check_holds(name: str, node: Node, known: Sequence[str]) -> None:
+    """Refuse a further memory that does not say what it holds: its size would bound nothing."""
+    if isinstance(node, Scalar) or "holds" not in table(node, name):
+        near = nearest(name, known)
+        raise node.error(
+            f"memory '{name}' does not say what it holds",
+            why=f"the target that this one extends has {' and '.join(known)}",
+            fix=(f"write {near} if it is that; else " if near else "")
+            + f"write {name}: {{size: ..., holds: [arena]}}, or [weights] or [tiles]",
+        )
 
 
 def _memory(name: str, node: Node) -> Callable[[Memory | None], Memory]:

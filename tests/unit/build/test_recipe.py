@@ -78,13 +78,14 @@ def test_a_build_may_name_a_built_in_target() -> None:
 
 def test_a_target_keeps_what_it_does_not_override() -> None:
     board = target(
-        "{board: {extends: cortex-m4f, memories: {flash: 256 KiB, ccm: 16 KiB},"
+        "{board: {extends: cortex-m4f,"
+        " memories: {flash: 256 KiB, ccm: {size: 16 KiB, holds: [tiles]}},"
         " cycles: {int8: 2 /MAC}, toolchain: {cflags: [-g]}, stack: 2 KiB}}"
     )
     assert [(m.name, m.size_bytes, m.holds) for m in board.memories] == [
         ("sram", None, ("arena",)),
         ("flash", 262144, ("weights",)),
-        ("ccm", 16384, ()),
+        ("ccm", 16384, ("tiles",)),
     ]
     assert (board.cycles["int8"], board.cycles["float32"]) == (2.0, 8.0)
     assert board.toolchain.cc == "arm-none-eabi-gcc"
@@ -110,8 +111,22 @@ def test_a_target_may_extend_another_and_the_built_in_one_of_its_name() -> None:
 
 
 def test_a_new_memory_is_as_near_as_it_is_written() -> None:
-    text = "{board: {extends: host, memories: {tcm: 4 KiB, sram: 8 KiB, psram: 1 MiB}}}"
+    far = "{size: 1 MiB, holds: [arena]}"
+    near = "{size: 4 KiB, holds: [tiles]}"
+    text = f"{{board: {{extends: host, memories: {{tcm: {near}, sram: 8 KiB, psram: {far}}}}}}}"
     assert [memory.name for memory in target(text).memories] == ["tcm", "sram", "flash", "psram"]
+
+
+def test_a_further_memory_says_what_it_holds() -> None:
+    text = f"{MODELS}targets: {{b: {{extends: cortex-m4f, memories: {{ram: 48 KiB}}}}}}\n"
+    assert error_of(text) == (
+        "dlbuild.yaml:3:52: error: memory 'ram' does not say what it holds\n"
+        "  3 | targets: {b: {extends: cortex-m4f, memories: {ram: 48 KiB}}}\n"
+        "    |                                                    ^\n"
+        "  why: the target that this one extends has sram and flash\n"
+        "  fix: write sram if it is that; else write ram: {size: ..., holds: [arena]},"
+        " or [weights] or [tiles]"
+    )
 
 
 def test_requantize_follows_the_fpu() -> None:
