@@ -1,11 +1,15 @@
 """The Jinja environment of all templates."""
 
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import prod
 from pathlib import Path
 
 import jinja2
+
+from dlbuild.base.errors import UserError
+from dlbuild.base.paths import builtin_folder
 
 Environment = jinja2.Environment
 """Templates of the search path, compiled once."""
@@ -33,3 +37,41 @@ def _of(folders: tuple[Path, ...]) -> jinja2.Environment:
     )
     made.filters["product"] = prod
     return made
+
+
+def rendered(made: jinja2.Environment, name: str, context: Mapping[str, object]) -> str:
+    """Return the text of a kernel's template.
+
+    Raises:
+        UserError: a template of a pack is wrong; names its line.
+    """
+    try:
+        return made.get_template(name).render(context)
+    except UserError:
+        raise
+    except Exception as fault:
+        if place := _place(fault):
+            raise UserError(
+                f"the template cannot be rendered: {_said(fault)}",
+                where=place,
+                fix="rules/README.md, 'Kernel templates', says what a template may name",
+            ) from fault
+        raise
+
+
+def _place(fault: Exception) -> str:
+    """Return `file:line` of the template in which something failed, or nothing if it is ours."""
+    if isinstance(fault, jinja2.TemplateSyntaxError):
+        file, line = fault.filename or "", fault.lineno
+    else:
+        frames = traceback.extract_tb(fault.__traceback__)
+        found = [frame for frame in frames if frame.filename.endswith(".j2")]
+        file, line = (found[-1].filename, found[-1].lineno or 1) if found else ("", 1)
+    is_ours = Path(file).resolve().is_relative_to(builtin_folder().resolve())
+    return "" if not file or is_ours else f"{file}:{line}"
+
+
+def _said(fault: Exception) -> str:
+    if isinstance(fault, KeyError):
+        return f"there is no {fault}"
+    return str(fault)

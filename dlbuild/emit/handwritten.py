@@ -18,6 +18,7 @@ import jinja2
 from dlbuild.emit.about import kernel_comment
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctypes import COMPUTE, storage
+from dlbuild.emit.environment import rendered
 from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
 from dlbuild.emit.kernel import (
     KernelText,
@@ -163,14 +164,15 @@ class _Handwritten:
         finish = _Finish(self, point, rest, tuple(of[n] for n in later), by_value, names)
         given = tuple(nest.given)
         context = self._context(nest, point, given, names, by_value)
-        template = self.environment.get_template(kernel.template)
-        body = template.render(signature="", result_function="", **context)
+        bare = {"signature": "", "result_function": "", **context}
+        body = rendered(self.environment, kernel.template, bare)
         function = finish.functions(body)
         words = set(re.findall(r"\w+", body))
         parameters = tuple(p for p in parameters if names[p.operand] in words)
         given = tuple(g for g in given if g in words)
         signature = signature_of(self.name, parameters, given, names, self.restrict)
-        text = template.render(signature=signature, result_function=function, **context)
+        whole = {**context, "signature": signature, "result_function": function}
+        text = rendered(self.environment, kernel.template, whole)
         helpers = helpers_of(self.environment, [text])
         return KernelText(
             text=text,

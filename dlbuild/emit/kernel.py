@@ -14,6 +14,7 @@ from dlbuild.emit.blocked import LANE, blocked_lines, from_starts
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctext import ValueText
 from dlbuild.emit.ctypes import COMPUTE, number, storage
+from dlbuild.emit.environment import rendered
 from dlbuild.emit.fit import Fitter, Line
 from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
 from dlbuild.emit.itext import IndexText, Place
@@ -96,14 +97,15 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     is_used = {o: names[o] in words or not instance.nests for o in operands}
     parameters = _parameters(instance, nests, by_value, is_used)
     given = tuple(g for g in dict.fromkeys(g for n in nests for g in n.given) if g in words)
-    text = environment.get_template(instance.template or DEFAULT_TEMPLATE).render(
-        signature=signature_of(name, parameters, given, names, restrict),
-        nests=[[str(line) for line in body] for body in bodies],
-        sizes=instance.sizes,
-        of=Elements(operands, names, by_value),
-        shape={o.name: o.shape for o in instance.operands},
-        pitch={o.name: strides(o.shape, orders.get(o.name, ())) for o in instance.operands},
-    )
+    context = {
+        "signature": signature_of(name, parameters, given, names, restrict),
+        "nests": [[str(line) for line in body] for body in bodies],
+        "sizes": instance.sizes,
+        "of": Elements(operands, names, by_value),
+        "shape": {o.name: o.shape for o in instance.operands},
+        "pitch": {o.name: strides(o.shape, orders.get(o.name, ())) for o in instance.operands},
+    }
+    text = rendered(environment, instance.template or DEFAULT_TEMPLATE, context)
     helpers = helpers_of(environment, [text])
     return KernelText(
         text=text,

@@ -87,10 +87,28 @@ def load_rules(folders: Sequence[Path], trusted: Path | None = None) -> RuleBook
         for path in sorted((folder / "rules" / "ops").glob("*.yaml")):
             pack, is_checked = folder.name if number else "", folder != trusted
             for rule in _rules_of(path, pack, number, is_checked=is_checked):
+                if pack and is_checked:
+                    _check_templates(rule, folders)
                 ours.setdefault((rule.domain, rule.kind), []).append(rule)
         for key, rules in ours.items():
             found[key] = _joined(rules, found.get(key, []))
     return RuleBook({key: tuple(rules) for key, rules in found.items()}, tuple(reversed(folders)))
+
+
+def _check_templates(rule: OpRule, folders: Sequence[Path]) -> None:
+    """Refuse a rule that names a template which is in none of these folders."""
+    named = [("template", rule.template)]
+    named += [("variants", variant.template or "") for variant in rule.variants]
+    named += [("kernels", kernel.template) for kernel in rule.kernels]
+    for key, name in named:
+        node = rule.text.get(key)
+        if node is None or not name:
+            continue
+        if not any((folder / "templates" / name).is_file() for folder in folders):
+            raise node.error(
+                f"there is no template '{name}'",
+                fix=f"put it into templates/{name} beside the folder 'rules'",
+            )
 
 
 def _domain(name: str) -> str:

@@ -133,7 +133,7 @@ def _stacks(path: Path, graph: Graph) -> Iterator[tuple[str, Array]]:
             arrays = [(key, file[key]) for key in file.files]
     except FileNotFoundError as fault:
         raise UserError("no such samples file", where=str(path)) from fault
-    except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as fault:
+    except (OSError, ValueError, AttributeError, TypeError, zipfile.BadZipFile) as fault:
         raise UserError(
             "not an .npz file of numpy", where=str(path), fix="write it with numpy.savez"
         ) from fault

@@ -505,3 +505,13 @@ def test_a_spatial_axis_cannot_have_the_name_of_another(load: Loader) -> None:
     assert error_of(load, text.replace("a + b", "a + iw")) == (
         "base/rules/ops/ops.yaml:1:1: error: 'iw' is an axis of 'i' already\n  1 | op: Add\n    | ^"
     )
+
+
+def test_a_template_that_is_not_there_is_refused(load: Loader) -> None:
+    body = 'domain:\n  i...: Y\nread:\n  "*": i\nsteps:\n  - y: a + b\n'
+    assert error_of(load, ADD, changed(body, "template: t.j2\n")) == (
+        "pack1/rules/ops/ops.yaml:8:11: error: there is no template 't.j2'\n"
+        "  8 | template: t.j2\n"
+        "    |           ^\n"
+        "  fix: put it into templates/t.j2 beside the folder 'rules'"
+    )

@@ -108,6 +108,14 @@ def test_numbers_of_samples_must_agree(tmp_path: Path) -> None:
     )
 
 
+def test_an_array_alone_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "x.npy").rename(tmp_path / "s.npz")
+    assert refusal(tmp_path / "s.npz") == (
+        "s.npz: error: not an .npz file of numpy\n  fix: write it with numpy.savez"
+    )
+
+
 def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.npz"
     path.write_text("no archive")
