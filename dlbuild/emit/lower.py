@@ -145,6 +145,8 @@ class _Simplification(Substitution):
 
 def simplified(index: Index, box: Mapping[str, tuple[int, int]]) -> Index:
     """Return the same map over `box` with fewer non-affine atoms."""
+    if index.is_affine:
+        return index
     total = Index((), index.constant)
     for atom, factor in index.terms:
         total = total + _simplified(atom, box) * factor

@@ -68,6 +68,14 @@ class Index:
     terms: tuple[tuple[Atom, int], ...] = ()
     constant: int = 0
 
+    @property
+    def is_affine(self) -> bool:
+        """Whether all terms are axes."""
+        for atom, _ in self.terms:  # noqa: SIM110 - half the time of all(), asked often
+            if not isinstance(atom, str):
+                return False
+        return True
+
     @staticmethod
     def axis(name: str) -> Index:
         """Return the map that is the axis itself."""
@@ -173,12 +181,27 @@ class Index:
 
     def substitute(self, values: Mapping[str, Index]) -> Index:
         """Return the map with each axis of `values` replaced."""
-        if all(isinstance(atom, str) and atom not in values for atom, _ in self.terms):
-            return self
+        if self.is_affine:
+            return self._with_axes(values)
         total = Index((), self.constant)
         for atom, factor in self.terms:
             total = total + _substituted(atom, values) * factor
         return total
+
+    def _with_axes(self, values: Mapping[str, Index]) -> Index:
+        """Return an affine map with axes replaced, terms in order of first use."""
+        if not any(atom in values for atom, _ in self.terms):
+            return self
+        constant = self.constant
+        factors: dict[Atom, int] = {}
+        for axis, factor in self.affine():
+            value = values.get(axis)
+            constant += 0 if value is None else value.constant * factor
+            for atom, times in ((axis, 1),) if value is None else value.terms:
+                factors[atom] = factors.get(atom, 0) + times * factor
+                if not factors[atom]:
+                    del factors[atom]
+        return Index(tuple(factors.items()), constant)
 
     def interval(self, box: Mapping[str, tuple[int, int]]) -> Bound:
         """Return the inclusive range of values when each axis runs over its half-open range.

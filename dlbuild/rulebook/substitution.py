@@ -43,7 +43,7 @@ class Substitution:
 
     def index(self, index: Index) -> Index:
         """Return the map with its axes replaced and its operands and tables renamed."""
-        if all(self._named(atom) is atom for atom, _ in index.terms):
+        if index.is_affine:
             return index.substitute(self.axes)
         total = Index((), index.constant)
         for atom, factor in index.terms:
