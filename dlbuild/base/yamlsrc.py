@@ -168,7 +168,7 @@ def read_documents(text: str, name: str) -> tuple[Node, ...]:
     found: list[Node] = []
     try:
         for document in yaml.compose_all(text, Loader=yaml.CBaseLoader):
-            node = _Conversion(source).node(document, ())
+            node = _Conversion(source).node(document)
             if not (isinstance(node, Scalar) and node.text == "" and not node.quoted):
                 found.append(node)
     except yaml.MarkedYAMLError as error:
@@ -278,36 +278,44 @@ class _Conversion:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._done: dict[yaml.Node, Node] = {}
+        self._open: set[yaml.Node] = set()
+        """Those around the one at hand: an alias of one of them would never end."""
 
-    def node(self, node: yaml.Node, path: tuple[yaml.Node, ...]) -> Node:
-        """Return ours. path: the nodes around it, to stop at a loop of aliases."""
-        if node not in self._done:
-            self._done[node] = self._converted(node, path)
-        return self._done[node]
+    def node(self, node: yaml.Node) -> Node:
+        """Return ours."""
+        found = self._done.get(node)
+        if found is None:
+            found = self._done[node] = self._converted(node)
+        return found
 
-    def _converted(self, node: yaml.Node, path: tuple[yaml.Node, ...]) -> Node:
+    def _converted(self, node: yaml.Node) -> Node:
         source = self._source
         line, column = node.start_mark.line + 1, node.start_mark.column + 1
-        if any(node is outer for outer in path):
+        if node in self._open:
             raise source.error(line, column, "this anchor contains itself")
         if not node.tag.startswith("tag:yaml.org,2002:"):
             what = f"the tag '{node.tag}' is not used here"
             raise source.error(line, column, what, fix="write the value without it")
         if isinstance(node, yaml.ScalarNode):
-            return Scalar(source, line, column, node.value, quoted=node.style in _QUOTES)
-        path = (*path, node)
+            return Scalar(source, line, column, node.value, node.style in _QUOTES)
+        self._open.add(node)
+        found = self._inner(node, line, column)
+        self._open.remove(node)
+        return found
+
+    def _inner(self, node: yaml.Node, line: int, column: int) -> Items | Table:
+        source = self._source
         if isinstance(node, yaml.SequenceNode):
-            inner = tuple(self.node(item, path) for item in node.value)
-            return Items(source, line, column, inner)
+            return Items(source, line, column, tuple(map(self.node, node.value)))
         keys: dict[str, Scalar] = {}
         values: dict[str, Node] = {}
         for key_node, value_node in node.value:
-            key = self.node(key_node, path)
+            key = self.node(key_node)
             if not isinstance(key, Scalar):
                 raise key.error("a key must be one word")
             if key.text in keys:
                 first = f"first at {keys[key.text].where}"
                 raise key.error(f"the key '{key.text}' is given twice", why=first)
             keys[key.text] = key
-            values[key.text] = self.node(value_node, path)
+            values[key.text] = self.node(value_node)
         return Table(source, line, column, values, keys)

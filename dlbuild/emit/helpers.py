@@ -12,17 +12,24 @@ FOLDER = "helpers/"
 SUFFIX = ".c"
 NAME = re.compile(r"[A-Za-z_]\w*")
 
-MATH = re.compile(
-    r"\b(?:(?:exp|log|sqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|atanh|floor|ceil"
-    r"|trunc|erf|rint|fabs|pow|fmod|atan2|copysign)f?|isnan|isinf)\s*\(|\bINFINITY\b|\bNAN\b"
-)
-MEMORY = re.compile(r"\bmem(?:cpy|set)\(")
-VECTOR = re.compile(r"\b__ARM_FEATURE_MVE\b")
-BOOL = re.compile(r"\b(?:bool|true|false)\b")
-
-
 VECTORS = "arm_mve.h"
 """Included only where the compiler has MVE."""
+
+_CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_REAL = (
+    *("exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+    *("asinh", "acosh", "atanh", "floor", "ceil", "trunc", "erf", "rint", "fabs", "pow", "fmod"),
+    *("atan2", "copysign"),
+)
+_CALLED = {
+    "math.h": frozenset((*_REAL, *(f"{name}f" for name in _REAL), "isnan", "isinf")),
+    "string.h": frozenset(("memcpy", "memset")),
+}
+_NAMED = {
+    "math.h": frozenset(("INFINITY", "NAN")),
+    "stdbool.h": frozenset(("bool", "true", "false")),
+    VECTORS: frozenset(("__ARM_FEATURE_MVE",)),
+}
 
 
 @lru_cache(maxsize=1)  # to look through the folders takes as long as the search in a text
@@ -36,6 +43,7 @@ def _is_helper(name: str) -> bool:
     return name.startswith(FOLDER) and name.endswith(SUFFIX)
 
 
+@lru_cache(maxsize=256)
 def helper_text(environment: jinja2.Environment, name: str) -> str:
     """Return the C of one helper: a comment and a static inline function, a type or a macro."""
     assert environment.loader is not None
@@ -44,29 +52,33 @@ def helper_text(environment: jinja2.Environment, name: str) -> str:
 
 def helpers_of(environment: jinja2.Environment, texts: Iterable[str]) -> tuple[str, ...]:
     """Return the helpers that C texts call, each after those that it calls itself."""
-    known = set(helper_names(environment))
+    known = frozenset(helper_names(environment))
     found: dict[str, None] = {}
 
-    def visit(text: str, caller: str = "") -> None:
-        for name in sorted(set(NAME.findall(text)) & known - {caller} - found.keys()):
-            visit(helper_text(environment, name), name)
+    def visit(words: frozenset[str], caller: str = "") -> None:
+        for name in sorted((words & known) - {caller} - found.keys()):
+            visit(_words_of(helper_text(environment, name)), name)
             found[name] = None
 
     for text in texts:
-        visit(text)
+        visit(_words_of(text))
     return tuple(found)
 
 
 def includes_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the standard headers that C texts need, in alphabetical order."""
-    whole = "\n".join(texts)
-    found = ["stdint.h"]
-    if MATH.search(whole):
-        found.append("math.h")
-    if BOOL.search(whole):
-        found.append("stdbool.h")
-    if MEMORY.search(whole):
-        found.append("string.h")
-    if VECTOR.search(whole):
-        found.append(VECTORS)
-    return tuple(sorted(found))
+    return tuple(sorted({"stdint.h"}.union(*map(_headers_of, texts))))
+
+
+@lru_cache(maxsize=256)  # most helpers are those of several kernels
+def _headers_of(text: str) -> frozenset[str]:
+    words = _words_of(text)
+    named = {header for header, names in _NAMED.items() if words & names}
+    mentioned = {header: words & names for header, names in _CALLED.items()}
+    calls = set(_CALL.findall(text)) if any(mentioned.values()) else set()
+    return frozenset(named | {header for header, names in mentioned.items() if names & calls})
+
+
+@lru_cache(maxsize=256)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(NAME.findall(text))

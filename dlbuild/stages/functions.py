@@ -10,6 +10,7 @@ from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
 from dlbuild.ir.profile import Kernel
 from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel, resident_names
+from dlbuild.rulebook.derive import Orders
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.stages.arena import Places
@@ -62,12 +63,12 @@ def functions(
     users: dict[str, list[str]] = {}
     texts: dict[str, tuple[KernelText, ...]] = {}
     calls: dict[int, Call] = {}
-    printed = cache(partial(_texts, model, places, tiles))
+    printed = cache(partial(_texts, model, places, tiles, {}))
     for step in schedule.steps:
         if not step.is_code or step.strip:
             continue
-        name = model.face.kernels[step.kernel]
-        made = printed(step.kernel)
+        made, owner = printed(step.kernel)
+        name = model.face.kernels[owner]
         text = made[-1]
         # The name, and how far it moves the lines under it, is all that may differ.
         whole = " ".join(word for part in made for word in part.text.split())
@@ -115,8 +116,17 @@ def united(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(element for part in parts for element in part))
 
 
-def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tuple[KernelText, ...]:
-    """Return the functions of a kernel; the last one is called."""
+Printed = tuple[tuple[KernelText, ...], str]
+"""The functions of a kernel, the last of which is called, and the kernel whose name they have."""
+
+
+def _texts(
+    model: Sources, places: Places, tiles: TilePlan, known: dict[str, Printed], kernel: str
+) -> Printed:
+    """Print the functions of a kernel.
+
+    known: those that were printed before; only tensors and nodes need to differ.
+    """
     instance, name = model.instances[kernel], model.face.kernels[kernel]
     orders = orders_of(model.profile.kernel[kernel], instance, model.profile)
     constants = frozenset(model.graph.constants)
@@ -127,7 +137,7 @@ def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tupl
         staying = resident_names(model.profile, tiles)
         space = space_of(planned, instance, model.graph, model.profile, staying)
         assert space is not None, "what has a tiling can be cut"
-        return tile_texts(
+        made = tile_texts(
             instance,
             name,
             space,
@@ -137,22 +147,38 @@ def _texts(model: Sources, places: Places, tiles: TilePlan, kernel: str) -> tupl
             environment=model.environment,
             registers=model.registers,
         )
+        return made, kernel
     parts = [tile for tile in tiles.tiles if tile.kernel == kernel and tile.boxes]
     if parts:
         space = space_of(model.profile.kernel[kernel], instance, model.graph, model.profile)
         assert space is not None, "what has parts can be cut"
         instance = part_instance(instance, space, parts)
-    return (
-        render(
+    restrict = restricted(model, places, instance)
+    likeness = _likeness(instance, orders, restrict, in_table)
+    if likeness not in known:
+        text = render(
             instance,
             name,
             orders,
-            restrict=restricted(model, places, instance),
+            restrict=restrict,
             constants=in_table,
             environment=model.environment,
             registers=model.registers,
-        ),
-    )
+        )
+        known[likeness] = (text,), kernel
+    return known[likeness]
+
+
+def _likeness(
+    instance: Instance, orders: Orders, restrict: frozenset[str], in_table: frozenset[str]
+) -> str:
+    """Return all that the text of a kernel depends on, beside its name and its model.
+
+    As a text, which tells 0.0 from -0.0 and 1 from 1.0.
+    """
+    operands = tuple(replace(operand, tensor="") for operand in instance.operands)
+    unnamed = replace(instance, ops=(), operands=operands)
+    return repr((unnamed, sorted(orders.items()), sorted(restrict), sorted(in_table)))
 
 
 def restricted(model: Sources, places: Places, instance: Instance) -> frozenset[str]:
