@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.yamlsrc import Table, file_text, read_documents, table, word
@@ -14,6 +17,7 @@ from dlbuild.rulebook.families import expand
 from dlbuild.rulebook.names import Names
 from dlbuild.rulebook.read import read_like, read_rule
 from dlbuild.rulebook.rule import OpRule, TensorSpec
+from dlbuild.rulebook.sound import SoundRules
 
 ONNX_DOMAINS = frozenset(("", "ai.onnx"))
 """Two names of one domain."""
@@ -71,28 +75,39 @@ def _placed(specs: Sequence[TensorSpec], count: int) -> Iterator[tuple[int, Tens
             yield position, spec
 
 
+Rules = MutableMapping[tuple[str, str], tuple[OpRule, ...]]
+
+
 def load_rules(folders: Sequence[Path], trusted: Path | None = None) -> RuleBook:
     """Read `rules/ops/*.yaml` of each folder.
 
     Args:
         folders: the built-in folder, then packs; a later one is searched before those ahead of it.
-        trusted: one whose rules are known to be sound, and are not checked.
+        trusted: the first of them if its rules are known to be sound: they are not checked, and a
+            file is read when its operators are asked for.
 
     Raises:
         UserError: a fault in a rule file, with its line; a rule that replaces or extends nothing.
     """
-    found: dict[tuple[str, str], list[OpRule]] = {}
+    found: dict[tuple[str, str], tuple[OpRule, ...]] = {}
+    sound: Mapping[tuple[str, str], tuple[OpRule, ...]] = {}
     for number, folder in enumerate(folders):
+        paths = sorted((folder / "rules" / "ops").glob("*.yaml"))
+        texts = {path: file_text(path, path.as_posix()) for path in paths}
+        if folder == trusted and not number:
+            sound = SoundRules(texts, partial(_rules_of, pack="", folder=0, is_checked=False))
+            continue
         ours: dict[tuple[str, str], list[OpRule]] = {}
-        for path in sorted((folder / "rules" / "ops").glob("*.yaml")):
-            pack, is_checked = folder.name if number else "", folder != trusted
-            for rule in _rules_of(path, pack, number, is_checked=is_checked):
-                if pack and is_checked:
+        pack = folder.name if number else ""
+        for path, text in texts.items():
+            for rule in _rules_of(path, text, pack, number, is_checked=True):
+                if pack:
                     _check_templates(rule, folders)
                 ours.setdefault((rule.domain, rule.kind), []).append(rule)
         for key, rules in ours.items():
-            found[key] = _joined(rules, found.get(key, []))
-    return RuleBook({key: tuple(rules) for key, rules in found.items()}, tuple(reversed(folders)))
+            found[key] = tuple(_joined(rules, found.get(key) or sound.get(key, ())))
+    rules_ = ChainMap(found, cast("Rules", sound))  # only read
+    return RuleBook(rules_, tuple(reversed(folders)))
 
 
 def _check_templates(rule: OpRule, folders: Sequence[Path]) -> None:
@@ -115,11 +130,12 @@ def _domain(name: str) -> str:
     return "" if name in ONNX_DOMAINS else name
 
 
-def _rules_of(path: Path, pack: str, folder: int, *, is_checked: bool) -> Iterator[OpRule]:
-    name = path.as_posix()
+def _rules_of(
+    path: Path, text: str, pack: str, folder: int, *, is_checked: bool
+) -> Iterator[OpRule]:
     file = f"{pack}/{path.name}" if pack else path.name
     numbers: dict[tuple[str, str], int] = {}
-    for document in read_documents(file_text(path, name), name):
+    for document in read_documents(text, path.as_posix()):
         skeleton: tuple[OpRule, Names] | None = None
         for member, is_like_others in expand(table(document, "a rule")):
             number = _number(member, numbers)
