@@ -67,7 +67,9 @@ def run(given: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=2))
         return 0
     for one in engine.keys.recipe.builds:
-        print("\n".join(profile_text(one.label, profile_of(engine, one), costs_of(engine, one))))
+        tiles = codec.decode(engine.content(one, "tiles"), TilePlan)
+        kernels = (profile_of(engine, one), costs_of(engine, one), tiles)
+        print("\n".join(profile_text(one.label, *kernels)))
         kind, count = engine.keys.recipe.targets[one.target].resources
         if count > 1:
             print("\n".join(makespan_text(graphs[one.label], kind, count)))

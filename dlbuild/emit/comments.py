@@ -9,7 +9,12 @@ ELLIPSIS = "..."
 
 
 def quoted(name: str, room: int = 60) -> str:
-    """Return `name` in single quotes, legal in a block comment, at most `room` characters.
+    """Return `name` in single quotes, legal in a block comment, at most `room` characters."""
+    return f"'{shortened(name, room - 2)}'"
+
+
+def shortened(name: str, room: int = 40) -> str:
+    """Return `name`, legal in a block comment, at most `room` characters.
 
     Control characters and all that is not ASCII are escaped (a bidirectional mark could make
     code look like comment); of a long name both ends stay.
@@ -19,10 +24,10 @@ def quoted(name: str, room: int = 60) -> str:
     for old, new in (("*/", "* /"), ("/*", "/ *"), ("??", "? ?")):
         while old in plain:
             plain = plain.replace(old, new)
-    if len(plain) + 2 > room:
-        kept = max(room - 2 - len(ELLIPSIS), 2)
+    if len(plain) > room:
+        kept = max(room - len(ELLIPSIS), 2)
         plain = plain[: kept // 2] + ELLIPSIS + plain[-(kept - kept // 2) :]
-    return f"'{plain}'"
+    return plain
 
 
 def extents(shape: Sequence[int]) -> str:

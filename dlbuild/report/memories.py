@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbuild.base.units import bytes_text
+from dlbuild.emit.comments import shortened
 from dlbuild.ir.schedule import MemoryUse, Schedule
 from dlbuild.report.text import table_text
 from dlbuild.stages.budget import live_at_peak
@@ -92,6 +93,7 @@ def memories_text(build: str, found: Sequence[Filled]) -> Iterator[str]:
     yield f"memories of {build}, in bytes"
     yield from (f"  {line}" for line in table_text(_HEADER, rows))
     for one in found:
-        live = ", ".join(f"{name} {bytes_text(size)}" for name, size in one.live) or "nothing"
+        kept = [f"{shortened(name)} {bytes_text(size)}" for name, size in one.live]
+        live = ", ".join(kept) or "nothing"
         yield f"  {one.memory} holds {one.counted}"
         yield f"  {one.memory} at its peak: {live}"

@@ -3,16 +3,21 @@
 from collections.abc import Iterator
 
 from dlbuild.ir.costs import Costs
-from dlbuild.ir.profile import Profile
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.profile_graph import ProfileGraph
+from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel
 from dlbuild.report.text import table_text
 from dlbuild.run.trial import Trial
 
-_HEADER = ("kernel", "MACs", "time", "share", "per MAC", "from")
+_STRIP = "its strip computes rows or columns in another way"
+
+_HEADER = ("kernel", "MACs", "time", "share", "per MAC", "from", "code")
 
 
-def profile_text(label: str, profile: Profile, costs: Costs) -> Iterator[str]:
-    """Yield the lines of one build."""
+def profile_text(
+    label: str, profile: Profile, costs: Costs, tiles: TilePlan = NO_TILES
+) -> Iterator[str]:
+    """Yield the lines of one build. tiles: which of its kernels run in strips or tasks."""
     macs = sum(kernel.macs for kernel in profile.kernels)
     yield f"{label}: {costs.total:,} {costs.unit}, {macs:,} MACs"
     rows = [
@@ -23,10 +28,42 @@ def profile_text(label: str, profile: Profile, costs: Costs) -> Iterator[str]:
             f"{100 * found.cost / (costs.total or 1):.1f} %",
             f"{found.cost / kernel.macs:.2f}" if kernel.macs else "-",
             "measurement" if found.is_measured else "prediction",
+            _code(kernel, tiles),
         )
         for kernel, found in zip(profile.kernels, costs.kernels, strict=True)
     ]
     yield from (f"  {line}" for line in table_text(_HEADER, rows))
+    yield from _obstacles(profile, tiles)
+    if not any(found.is_measured for found in costs.kernels):
+        yield "  predicted from the target's 'cycles', whatever the code; 'dlbuild bench' measures"
+
+
+def _obstacles(profile: Profile, tiles: TilePlan) -> Iterator[str]:
+    """Yield why loops compute kernels that their rules have something faster for."""
+    tiled = {tiling.kernel for tiling in tiles.tilings}
+    found: dict[str, list[str]] = {}
+    for kernel in profile.kernels:
+        faster = kernel.handwriting
+        if faster is None or handwritten_kernel(kernel, tiles) is not None:
+            continue
+        plan = "its windows lie in a near memory" if kernel.name in tiled else _STRIP
+        text = f"loops, not {faster.name}, since {faster.obstacle or plan}"
+        found.setdefault(text, []).append(kernel.name)
+    yield from (f"  {', '.join(names)}: {text}" for text, names in found.items())
+
+
+def _code(kernel: Kernel, tiles: TilePlan) -> str:
+    """Return what computes a kernel: loops, a hand-written kernel by its name, or nothing."""
+    if kernel.alias is not None:
+        return "none"
+    found = handwritten_kernel(kernel, tiles)
+    words = [found.name if found is not None else "loops"]
+    for number, strip in enumerate(tiles.strips, start=1):
+        if any(layer.kernel == kernel.name for layer in strip.layers):
+            words.append(f"in strip {number}")
+    if any(tiling.kernel == kernel.name for tiling in tiles.tilings):
+        words.append("in tasks")
+    return ", ".join(words)
 
 
 def makespan_text(graph: ProfileGraph, kind: str, count: int) -> Iterator[str]:
