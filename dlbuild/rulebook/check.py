@@ -42,6 +42,8 @@ def check_rule(rule: OpRule) -> Names:
         raise rule.text.error(
             f"the rule of '{rule.kind}' needs 'steps', or a 'template' of its own"
         )
+    if rule.macs is not None and rule.steps:
+        raise rule.text["macs"].error("the 'macs' of 'steps' are counted", fix="leave 'macs' out")
     _check_forms(rule)
     names = names_of(rule)
     _check_bindings(rule)
@@ -186,6 +188,8 @@ def _check_sizes(rule: OpRule, names: Names) -> None:
         _check_text(axis.extent, names.sizes, _SIZE_FUNCTIONS)
     for table in rule.tables.values():
         _check_table(table, names)
+    if rule.macs is not None:
+        _check_text(rule.macs, names.sizes, _SIZE_FUNCTIONS)
 
 
 def _check_table(table: TableSpec, names: Names) -> None:

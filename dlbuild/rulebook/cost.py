@@ -52,9 +52,14 @@ class Cost:
 
 
 def cost(instance: Instance) -> Cost:
-    """Count an instance's work. An opaque one has traffic only."""
+    """Count an instance's work. Of an opaque one its rule says it, or only its traffic is known."""
     macs_of: dict[str, int] = {}
     flops = further = 0
+    if instance.macs:
+        # Of a real and an integer matrix, the real one is quantised first.
+        factors = [operand.dtype for operand in instance.operands[:2]]
+        macs_of[min(factors, key=lambda dtype: DTYPES[dtype].bits)] = instance.macs
+        flops = 2 * instance.macs
     for nest in instance.nests:
         points = prod(nest.extent[a] for a in nest.domain)
         for step in nest.steps:

@@ -170,6 +170,7 @@ class Instance:
     nests: one for each member of a variadic tensor (`for_each`), else one; an opaque rule has none.
     ops: names of the graph operators computed (more than one after fusion), in order.
     handwritten: a faster kernel of the nest, if the rule has one that fits.
+    macs: of an opaque one, which its rule says.
     """
 
     rule: str
@@ -185,6 +186,7 @@ class Instance:
     made: tuple[Made, ...] = ()
     role: Literal["", "copy", "cast", "pad"] = ""
     handwritten: Handwritten | None = None
+    macs: int = 0
 
     def operand(self, name: str) -> Operand:
         """Return the operand of that name."""

@@ -155,7 +155,22 @@ def _instance(binding: Binding, variant: str) -> Instance:
         nests=nests,
         made=tuple(c.made for c in kept),
         role=rule.role,
+        macs=_macs(binding),
     )
+
+
+def _macs(binding: Binding) -> int:
+    """Return what a rule with a template of its own says that it multiplies and adds up."""
+    text = binding.rule.macs
+    if text is None:
+        return 0
+    try:
+        found = size(text, binding.names)
+    except ExpressionError as error:
+        raise Unfit(fault_in(text, error)) from None
+    if not isinstance(found, int):
+        raise Unfit(f"'macs' must be a number, '{text.text}' is none")
+    return found
 
 
 def _operands(binding: Binding, constants: list[Operand]) -> Iterator[Operand]:

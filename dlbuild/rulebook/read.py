@@ -43,7 +43,7 @@ KEYS = (
         "steps",
         "chain",
     ),
-    *("layout", "role", "template", "variants", "kernels"),
+    *("layout", "role", "template", "macs", "variants", "kernels"),
 )
 """The keys of a rule in the order in which rules/ keeps them."""
 
@@ -100,6 +100,7 @@ def read_rule(document: Table, file: str, folder: int, number: int) -> OpRule:
         layout=_layout(get("layout")),
         role=_role(get("role")),
         template=_template(get("template")) or NEST_TEMPLATE,
+        macs=optional(get("macs"), "macs"),
         variants=_variants(get("variants")),
         kernels=kernels(get("kernels")),
         text=document,

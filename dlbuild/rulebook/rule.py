@@ -191,6 +191,7 @@ class OpRule:
     spatial: the packs whose axes are depth, height and width, as many of the last as there are.
     reads: `*` stands for every input that has no map of its own.
     outside: `skip` or a value expression.
+    macs: of a template of its own; those of steps are counted.
     run_time: of results whose count only the run knows, which is the last output, `count`.
     """
 
@@ -225,6 +226,7 @@ class OpRule:
     layout: Mapping[str, tuple[str, ...]]
     role: Literal["", "copy", "cast", "pad"]
     template: str
+    macs: Scalar | None
     variants: tuple[Variant, ...]
     kernels: tuple[KernelSpec, ...]
     text: Table

@@ -515,3 +515,9 @@ def test_a_template_that_is_not_there_is_refused(load: Loader) -> None:
         "    |           ^\n"
         "  fix: put it into templates/t.j2 beside the folder 'rules'"
     )
+
+
+def test_the_work_of_steps_is_counted_and_not_stated(load: Loader) -> None:
+    assert error_of(load, ADD + "macs: 3\n").startswith(
+        "base/rules/ops/ops.yaml:14:7: error: the 'macs' of 'steps' are counted\n"
+    )

@@ -6,6 +6,7 @@ import pytest
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op
+from dlbuild.rulebook.cost import cost
 from dlbuild.rulebook.index import Index, Quotient
 from dlbuild.rulebook.instance import Condition, Guard, Instance, Operand
 from dlbuild.rulebook.load import RuleBook, load_rules
@@ -486,3 +487,22 @@ def test_an_empty_tensor_needs_no_proof(load: Loader, graph: MakeGraph) -> None:
 def test_matching_twice_gives_equal_instances(builtin: RuleBook, graph: MakeGraph) -> None:
     made = graph(QCONV, QUANTISED, constants=PARAMETERS)
     assert match(QCONV, made, builtin) == match(QCONV, made, load_rules([ROOT]))
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_a_template_of_its_own_has_the_work_that_its_rule_states(
+    builtin: RuleBook, graph: MakeGraph, kind: str, gates: int
+) -> None:
+    # 7 turns, 2 sequences, 5 inputs, 3 states.
+    tensors = {
+        "x": "float32 7x2x5",
+        "w": f"float32 1x{gates * 3}x5",
+        "r": f"float32 1x{gates * 3}x3",
+        "y": "float32 7x1x2x3",
+        "yh": "float32 1x2x3",
+        "yc": "float32 1x2x3",
+    }
+    node = op(kind, "x w r", "y yh yc" if kind == "LSTM" else "y yh")
+    found = cost(match(node, graph(node, tensors, constants=("w", "r")), builtin))
+    assert found.macs == 7 * 2 * gates * 3 * (5 + 3)
+    assert found.macs_of == (("float32", found.macs),)
