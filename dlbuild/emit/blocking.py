@@ -74,6 +74,11 @@ class Folding:
     still: int
     folds: int
 
+    @cached_property
+    def turns(self) -> Mapping[str, int]:
+        """The turns of each loop."""
+        return dict(self.over)
+
 
 @dataclass(frozen=True)
 class Work:
@@ -87,6 +92,11 @@ class Work:
     def steps(self) -> tuple[Loop, ...]:
         """The steps that fold."""
         return tuple(step for step in self.nest.steps if step.folds)
+
+    @cached_property
+    def count(self) -> Mapping[str, int]:
+        """The points of each axis of the domain."""
+        return {axis: points(self.nest, axis) for axis in self.nest.domain}
 
     @cached_property
     def factors(self) -> Mapping[str, Mapping[str, int]]:
@@ -219,7 +229,7 @@ def choose(work: Work, axes: Sequence[str], registers: Registers) -> tuple[Block
     best = Blocks()
     before = least = _total(work, best, lanes)
     for blocks in _candidates(work, axes, vector, lanes):
-        if _needed(work, blocks, lanes) > room:
+        if not _fits(work, blocks, lanes, room):
             continue
         cost = _total(work, blocks, lanes)
         if cost < least or (cost == least and blocks.longest < best.longest):
@@ -232,7 +242,7 @@ def _candidates(
 ) -> Iterator[Blocks]:
     choices: list[list[Block]] = []
     for axis in axes:
-        count = points(work.nest, axis)
+        count = work.count[axis]
         sizes = [lanes * n for n in VECTORS] if axis == vector else SIZES
         made = [Block(axis, n, is_vector=axis == vector) for n in sizes if n <= count]
         choices.append([Block(axis, 1), *made])
@@ -273,9 +283,8 @@ def _vector_axis(work: Work, axes: Sequence[str]) -> str | None:
 def _total(work: Work, blocks: Blocks, lanes: int) -> float:
     """Return what all points cost, those too that fill no block."""
     sizes = {block.axis: block.size for block in blocks.points}
-    axes = work.nest.domain
-    count = {a: points(work.nest, a) for a in axes}
-    done = {a: count[a] // sizes.get(a, 1) * sizes.get(a, 1) for a in axes}
+    count = work.count
+    done = {a: n // sizes.get(a, 1) * sizes.get(a, 1) for a, n in count.items()}
     total = prod(done.values()) * _cost(work, blocks, lanes)
     regions = 0
     area = dict(count)
@@ -297,7 +306,7 @@ def _cost(work: Work, blocks: Blocks, lanes: int) -> float:
     every = prod(sizes.values())
     total = 0.0
     for folding in work.foldings:
-        unrolled = dict(folding.over).get(blocks.unrolled, 1)
+        unrolled = folding.turns.get(blocks.unrolled, 1)
         loops = [turns for axis, turns in folding.over if axis != blocks.unrolled]
         once = 0.0
         for names in folding.nodes:
@@ -343,7 +352,7 @@ def _times(work: Work, names: Sequence[str], sizes: Mapping[str, float], blocks:
 def _addresses(work: Work, folding: Folding, blocks: Blocks) -> int:
     """Return how many addresses go from turn to turn."""
     steps = {block.axis: block.size - 1 for block in blocks.points}
-    steps[blocks.unrolled] = dict(folding.over).get(blocks.unrolled, 1) - 1
+    steps[blocks.unrolled] = folding.turns.get(blocks.unrolled, 1) - 1
     total = 0
     for name in folding.reads:
         factors = work.factors[name]
@@ -358,16 +367,20 @@ def _distinct(size: int, stride: int, turns: int) -> int:
     return len({at * stride + turn for at in range(size) for turn in range(turns)})
 
 
-def _needed(work: Work, blocks: Blocks, lanes: int) -> float:
-    """Return how many registers a block keeps busy in the innermost loop.
+def _fits(work: Work, blocks: Blocks, lanes: int, room: int) -> bool:
+    """Say whether what a block keeps busy in the innermost loop are no more registers than `room`.
 
     Compilers load all that a turn shares before they use it.
     """
     sizes = _sizes(blocks, lanes)
-    most = 0.0
+    every = prod(sizes.values())
     for folding in work.foldings:
-        sums = folding.folds * prod(sizes.values())
-        live = sum(_times(work, (name,), sizes, blocks) for name in folding.reads) + UNDER_WAY
-        scalars = _addresses(work, folding, blocks) + folding.still + 1 if lanes == 1 else 0
-        most = max(most, sums + live + scalars)
-    return most
+        needed = folding.folds * every + UNDER_WAY
+        if needed > room:
+            return False
+        needed += sum(_times(work, (name,), sizes, blocks) for name in folding.reads)
+        if lanes == 1:
+            needed += _addresses(work, folding, blocks) + folding.still + 1
+        if needed > room:
+            return False
+    return True

@@ -43,7 +43,6 @@ def _is_helper(name: str) -> bool:
     return name.startswith(FOLDER) and name.endswith(SUFFIX)
 
 
-@lru_cache(maxsize=256)
 def helper_text(environment: jinja2.Environment, name: str) -> str:
     """Return the C of one helper: a comment and a static inline function, a type or a macro."""
     assert environment.loader is not None
