@@ -19,6 +19,8 @@ _MODEL = "model"
 """An input file that may change in its numbers alone (`build.retrain`)."""
 _TICK_NS = 20_000_000
 """Coarser than the clock of any common file system's time stamps."""
+_noted: dict[tuple[str, str], str] = {}
+"""Of files that `read_noted` read, by path and signature: the SHA-256."""
 
 
 def nothing_to_do(build_folder: str, request: list[str]) -> bool:
@@ -169,16 +171,18 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     paths = sorted({*inputs, *(path for path in found.values() if os.path.isfile(path))})  # noqa: PTH113 - as above
     time.sleep(_TICK_NS / 1e9)  # so that any later change of an output shows in its times
     lines = [FORMAT, _asked(request)]
+    own = _package_folder() + os.sep
     try:
         for path in (*paths, *outputs):
             status = os.stat(path)  # noqa: PTH116 - as above
-            digest = file_digest(path)
-            begun_ns = started_ns if _is_ours(path) else reading_ns
+            signature = _signature(status)
+            digest = _noted.get((path, signature)) or file_digest(path)
+            begun_ns = started_ns if path.startswith(own) else reading_ns
             is_settled = status.st_ctime_ns <= begun_ns - _TICK_NS
             if not (digest == outputs[path] if path in outputs else is_settled):
                 return False
             kind = _OUTPUT if path in outputs else _MODEL if path in models else "file"
-            lines.append("\t".join((kind, path, _signature(status), digest)))
+            lines.append(f"{kind}\t{path}\t{signature}\t{digest}")
         lines += ["\t".join(("folder", path, *_folder(path))) for path in sorted({*folders})]
     except OSError:
         return False
@@ -192,10 +196,8 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
     return True
 
 
-def _is_ours(path: str) -> bool:
-    """Say whether a file is of dlbuild's own code."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - as above
-    return path.startswith(package + os.sep)
+def _package_folder() -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - as above
 
 
 def snapshot_path(build_folder: str, request: list[str]) -> str:
@@ -239,6 +241,25 @@ def file_digest(path: str) -> str:
 
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         return hashlib.sha256(file.read(), usedforsecurity=False).hexdigest()
+
+
+def read_noted(path: str) -> tuple[bytes, str]:
+    """Return the content of a file and its SHA-256, which `remember` need not make again.
+
+    What is written at one tick of the clock may have one signature, but `remember` takes no input
+    that is as young as that.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    import hashlib  # noqa: PLC0415 - as below
+
+    signature = _signature(os.stat(path))  # noqa: PTH116 - as above
+    with open(path, "rb") as file:  # noqa: PTH123 - as above
+        content = file.read()
+    digest = hashlib.sha256(content, usedforsecurity=False).hexdigest()
+    _noted[path, signature] = digest
+    return content, digest
 
 
 def _folder(path: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from dlbuild.base.digest import Json, canonical_json, digest, sha256
 from dlbuild.base.installed import installed
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.code import CodeDigests
+from dlbuild.build.fastpath import read_noted
 from dlbuild.build.job import Settings
 from dlbuild.build.project import Build, Recipe
 from dlbuild.build.stage import Gate, Stage
@@ -127,7 +128,7 @@ class KeyMaker:
             for kind, digests in found.items():
                 for path in files_under(folder / kind):
                     name = path.relative_to(folder).as_posix()
-                    digests[f"file {name}{pack}"] = sha256(path.read_bytes())
+                    _, digests[f"file {name}{pack}"] = read_noted(path.as_posix())
         return found
 
 
