@@ -1,5 +1,6 @@
-"""Fixtures of all tests, and the flag that renews golden files."""
+"""Fixtures of all tests, the flag that renews golden files, the time of each file of tests."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -35,6 +36,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = kept
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """With --durations, print how long the tests of each file took."""
+    if not config.getoption("durations"):
+        return
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.location[0]] += report.duration
+    terminalreporter.section("seconds of the tests of each file")
+    for file, took in sorted(seconds.items(), key=lambda one: -one[1]):
+        terminalreporter.write_line(f"{took:8.1f} {file}")
+    terminalreporter.write_line(f"{sum(seconds.values()):8.1f} all")
 
 
 @pytest.fixture(autouse=True, scope="session")

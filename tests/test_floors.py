@@ -3,8 +3,8 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,14 +29,16 @@ PLACES = {
 }
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield the name of each imported module, wherever in the file."""
+@cache
+def imported(path: Path) -> frozenset[str]:
+    """Return the name of each imported module, wherever in the file."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)
 
 
 def within(path: Path) -> str:
@@ -67,7 +69,7 @@ def test_no_modules_import_each_other() -> None:
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
         for path in MODULES
     }
-    uses = {name: sorted(names.keys() & set(imported(path))) for name, path in names.items()}
+    uses = {name: sorted(names.keys() & imported(path)) for name, path in names.items()}
     done: set[str] = set()
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
