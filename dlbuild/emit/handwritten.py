@@ -9,7 +9,7 @@ counts itself, by vectors where there are such.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -206,6 +206,7 @@ class _Handwritten:
             "pitch": {o.name: strides(o.shape, self.orders.get(o.name, ())) for o in operands},
             "points": prod(nest.extent[a] for a in nest.domain if a not in kernel.keep),
             "row": ROW if ROW in given else "",
+            "rows": _rows(nest, kernel.rows),
             "part": _part(nest),
             "top": {name: _given(nest, f"{a.operand}_top") for name, a in nest.access.items()},
             "origin": {name: _origin(nest, name) for name in nest.access},
@@ -325,7 +326,19 @@ def _part(nest: Nest) -> dict[str, object]:
     Nothing if all points are.
     """
     for axis, count in nest.count.items():
-        return {"first": f"{axis}_first", "count": count, "most": nest.extent[axis]}
+        if (first := f"{axis}_first") in nest.given:
+            return {"first": first, "count": count, "most": nest.extent[axis]}
+    return {}
+
+
+def _rows(nest: Nest, axes: Sequence[str]) -> dict[str, object]:
+    """Return how many rows are computed at a time, at most, and the C of how many.
+
+    Nothing if it is one row, or if all are.
+    """
+    for axis in axes:
+        if ROW in nest.given and (most := nest.extent.get(axis, 1)) > 1:
+            return {"count": nest.count.get(axis, str(most)), "most": most}
     return {}
 
 

@@ -82,6 +82,7 @@ class Layer:
     axis: of its domain, whose points are the rows of `writes`; or of its reduction (then it
     adds row after row of what it reads to `sums`, and writes at the end).
     room: layers whose progress it waits for, so as not to overwrite a row that they read.
+    step: rows that are computed at a time; fewer at the end, if `rows` is no multiple.
     passes: where a strip runs through its rows several times, the columns [first, end) that are
     computed in each; columns: the axis along which they lie; across: which columns a column reads.
     """
@@ -96,6 +97,11 @@ class Layer:
     passes: tuple[tuple[int, int], ...] = ()
     across: tuple[RowRead, ...] = ()
     columns: str = ""
+    step: int = 1
+
+    def end(self, row: int) -> int:
+        """Return the row behind those that are computed with `row`, the first of them."""
+        return min(row + self.step, self.rows)
 
     @property
     def most_columns(self) -> int:

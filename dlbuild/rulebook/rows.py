@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.tile_plan import RowRead
@@ -17,7 +18,7 @@ from dlbuild.rulebook.derive import Orders, loaded_operands, order_in, step_read
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Instance, Nest, Operand
 from dlbuild.rulebook.rule import NEST_TEMPLATE
-from dlbuild.rulebook.tiles import Partial, at, partial, shifted
+from dlbuild.rulebook.tiles import Partial, at, partial, several, shifted
 from dlbuild.rulebook.value import Offset, walk
 
 ROW = "row"
@@ -45,6 +46,7 @@ class Rows:
     axis: see Layer. parts: the two nests of a reduction along the rows, else None.
     slow: for each access of an activation the axis of its view along which rows lie.
     columns: how a row is cut into columns, None if it cannot be.
+    points: how many results of a row share each weight, 0 if it has none that rows share.
     """
 
     axis: str
@@ -54,6 +56,7 @@ class Rows:
     parts: Partial | None
     slow: Mapping[str, int]
     columns: Columns | None = None
+    points: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,14 @@ class Part:
     columns: the most columns that are computed at a time, 0 = all; widths: how many columns of a
     ring are kept, where it is not all.
     fetched: tensors of which the rows that a row reads are brought, and no others.
+    step: how many rows are computed at a time.
     """
 
     rings: Mapping[str, int]
     columns: int = 0
     widths: Mapping[str, int] = field(default_factory=dict)
     fetched: frozenset[str] = frozenset()
+    step: int = 1
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,28 @@ def rows_of(instance: Instance, orders: Orders, constants: frozenset[str]) -> Ro
     found = _along_output(instance, nest, known, outputs[0])
     if not found or not any(read.stride for read in found.reads):
         found = _along_input(instance, nest, known, outputs[0]) or found
-    return found and replace(found, columns=_columns(instance, nest, found, orders))
+    return found and replace(
+        found,
+        columns=_columns(instance, nest, found, orders),
+        points=_points(instance, nest, found, constants),
+    )
+
+
+def _points(instance: Instance, nest: Nest, rows: Rows, constants: frozenset[str]) -> int:
+    """Return how many results of a row share each weight, 0 if it has none that rows share."""
+    if rows.parts:
+        return 0
+    folded = {name for step in nest.steps if step.folds for name in step_reads(step)}
+    weights = [
+        set(index.axes())
+        for name in folded
+        if instance.operand(nest.access[name].operand).tensor in constants
+        for index in nest.access[name].index
+    ]
+    axes = set().union(*weights)
+    if not axes & set(nest.reduce) or rows.axis in axes:
+        return 0
+    return prod(nest.extent[a] for a in nest.domain if a not in axes and a != rows.axis)
 
 
 def _slowest(access: Access, operand: Operand, orders: Orders) -> int | None:
@@ -252,7 +278,8 @@ def row_kernel(instance: Instance, rows: Rows, part: Part) -> RowKernel:
         rows: how it is computed in rows.
         part: what is there of its operands.
     """
-    nest = at(_added(instance, rows, part), rows.axis, ROW)
+    nest, along = _added(instance, rows, part), rows.axis
+    nest = several(nest, along, ROW, part.step) if part.step > 1 else at(nest, along, ROW)
     operands = instance.operands
     origins: Mapping[str, str] = {}
     if part.columns and rows.columns:
@@ -263,14 +290,17 @@ def row_kernel(instance: Instance, rows: Rows, part: Part) -> RowKernel:
     for name, axis in rows.slow.items():
         operand = instance.operand(access[name].operand)
         index, guards = access[name].index[axis].substitute(_unit_axes(nest)), access[name].guards
-        loops = [a for a in index.axes() if a != ROW]
+        ring = part.rings.get(operand.tensor, 0)
+        steps = Index.axis(rows.axis) * index.coefficient(rows.axis)
+        loops = [a for a in (index - steps).axes() if a != ROW]
         is_guarded = any(ROW in guard.index.axes() for guard in guards)
         is_shared = sum(a.operand == operand.name for a in access.values()) > 1
-        if not loops and not is_guarded and not is_shared and ROW in index.axes():
+        is_apart = part.step > 1 and ring > 0 and not _is_together(index, ring, part.step)
+        if not (loops or is_guarded or is_shared or is_apart) and ROW in index.axes():
             row = Pointer(operand.name, index.coefficient(ROW), index.constant)
             pointers[operand.name] = row
-            access[name] = _with(access[name], axis, Index())
-        elif ring := part.rings.get(operand.tensor, 0):
+            access[name] = _with(access[name], axis, steps)
+        elif ring:
             access[name] = _with(access[name], axis, _around(index, ring, nest))
         elif operand.tensor in part.fetched:
             top = f"{operand.name}_top"
@@ -283,6 +313,11 @@ def row_kernel(instance: Instance, rows: Rows, part: Part) -> RowKernel:
         operands=(*operands, *sums),
     )
     return RowKernel(made, tuple(pointers.values()), origins, tops)
+
+
+def _is_together(index: Index, ring: int, step: int) -> bool:
+    """Tell whether rows that are computed at a time lie side by side in a ring."""
+    return index.coefficient(ROW) == 1 and ring % step == 0 and index.constant % step == 0
 
 
 def _added(instance: Instance, rows: Rows, part: Part) -> Nest:

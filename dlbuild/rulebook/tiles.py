@@ -80,6 +80,21 @@ def at(nest: Nest, axis: str, name: str) -> Nest:
     )
 
 
+def several(nest: Nest, axis: str, name: str, size: int) -> Nest:
+    """Return the nest of `size` neighbours along `axis`, the first of which the caller gives under
+    the name `name`: a multiple of `size`. The last are fewer if the extent is none; then the caller
+    gives how many as `<axis>_count`.
+    """
+    extent = nest.extent[axis]
+    moved = _replaced(nest, {axis: Index.axis(name) + Index.axis(axis)})
+    given = {**moved.given, name: (0, (extent - 1) // size * size)}
+    count = dict(moved.count)
+    if extent % size:
+        given[f"{axis}_count"] = (1, size)
+        count[axis] = f"{axis}_count"
+    return replace(moved, extent={**moved.extent, axis: size}, given=given, count=count)
+
+
 def shifted(nest: Nest, tile: Mapping[str, int], local: Iterable[tuple[str, int]] = ()) -> Nest:
     """Return the nest of a tile whose place and extents the caller gives.
 

@@ -5,6 +5,7 @@ The conditions under which a layer goes are those that the C has; no formula of 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -133,7 +134,7 @@ class _Replay:
             number = self._chosen(strip, done, pushed)
             if number is not None:
                 self._turn(strip.layers[number], done[number])
-                done[number] += 1
+                done[number] = strip.layers[number].end(done[number])
             elif strip.streamed and pushed < self._input(strip).extent:
                 extent = self._input(strip).extent
                 self._write(self._row(strip.streamed, pushed, extent, None))
@@ -155,7 +156,8 @@ class _Replay:
             layer, row = strip.layers[number], done[number]
             may_go = row < layer.rows
             for read in layer.reads:
-                needed = min(read.stride * row + read.high, read.extent)
+                last = min(row + layer.step, layer.rows) - 1
+                needed = min(read.stride * last + read.high, read.extent)
                 if read.tensor == strip.streamed:
                     may_go = may_go and pushed >= needed
                 elif read.tensor in writer:
@@ -164,18 +166,19 @@ class _Replay:
                 for read in reader.reads:
                     if reader.kernel in layer.room and read.tensor == layer.writes:
                         oldest = read.stride * done[other] + read.low
-                        may_go = may_go and row < oldest + kept[layer.writes]
+                        may_go = may_go and row + layer.step <= oldest + kept[layer.writes]
             if may_go:
                 return number
         return None
 
     def _turn(self, layer: Layer, row: int) -> None:
         where = f"row {row} of {layer.kernel}"
+        end = min(row + layer.step, layer.rows)
         read = [
             self._row(r.tensor, number, r.extent, self._read_columns(layer, r.tensor))
             for r in layer.reads
             for number in range(
-                max(r.stride * row + r.low, 0), min(r.stride * row + r.high, r.extent)
+                max(r.stride * row + r.low, 0), min(r.stride * (end - 1) + r.high, r.extent)
             )
         ]
         for piece in read:
@@ -185,13 +188,20 @@ class _Replay:
                 self._read(self._whole(name), where)
             self._write(self._whole(name))
         if not layer.sums:
-            written = self._row(layer.writes, row, layer.rows, self._columns.get(layer.writes))
+            written = [
+                self._row(layer.writes, number, layer.rows, self._columns.get(layer.writes))
+                for number in range(row, end)
+            ]
+            # Rows that are computed at a time lie one behind the other.
+            if any(b.at != a.at + a.size for a, b in pairwise(written)):
+                raise _FaultError(f"{where} and those after it do not lie side by side")
             for piece in read:
-                if _touches(piece, written):
+                if any(_touches(piece, one) for one in written):
                     raise _FaultError(
                         f"{where} is written over {piece.buffer.tensor}, which it reads"
                     )
-            self._write(written)
+            for one in written:
+                self._write(one)
 
     def _whole(self, name: str) -> _Piece:
         buffer = self.schedule.buffer[name]

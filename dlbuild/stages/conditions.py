@@ -9,28 +9,30 @@ from dlbuild.ir.tile_plan import RowRead
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A layer that asks: the counter of its rows, and how many it has."""
+    """A layer that asks: the counter of its rows, how many it has and computes at a time."""
 
     counter: str
     rows: int
+    step: int = 1
 
 
 def ready(layer: Test, read: RowRead, producer: str) -> str:
-    """Return the test that the rows which the next row needs are there."""
+    """Return the test that the rows which the next rows need are there."""
     if read.stride == 0:
         return f"{producer} >= {read.extent}"
-    end = affine(layer.counter, read.stride, read.high)
-    is_clipped = read.stride * (layer.rows - 1) + read.high > read.extent
-    if (read.stride, read.high, is_clipped) == (1, 1, False):
+    end = affine(layer.counter, read.stride, read.stride * (layer.step - 1) + read.high)
+    most = read.stride * (layer.rows - 1) + read.high
+    is_clipped = most > read.extent or layer.rows % layer.step
+    if (read.stride, layer.step, read.high, is_clipped) == (1, 1, 1, False):
         return f"{producer} > {layer.counter}"
     if is_clipped:
-        return f"{producer} >= min_i32({end}, {read.extent})"
+        return f"{producer} >= min_i32({end}, {min(most, read.extent)})"
     return f"{producer} >= {end}"
 
 
-def room(counter: str, read: RowRead, reader: str, rows: int) -> str:
-    """Return the test that the next row overwrites none that is still to be read."""
-    return f"{counter} < {affine(reader, read.stride, read.low + rows)}"
+def room(layer: Test, read: RowRead, reader: str, rows: int) -> str:
+    """Return the test that the next rows overwrite none that is still to be read."""
+    return f"{layer.counter} < {affine(reader, read.stride, read.low + rows - layer.step + 1)}"
 
 
 def affine(counter: str, stride: int, offset: int) -> str:

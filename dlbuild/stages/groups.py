@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import lcm
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.profile import Kernel
@@ -15,6 +16,10 @@ from dlbuild.stages.pump import INPUT, Pump, Span, StuckError, Turn, distance
 MOST_ROWS_OF_INT16 = 32767
 LEAST_LAYERS = 2
 """A layer alone keeps no ring that passes could make smaller."""
+
+POINTS = 3
+"""So many points a call of a kernel is given at least, where rows are of one: with fewer, each
+weight is read for too little."""
 
 COUNTERS = "rows done"
 """The name of the working memory of the strip that reads a streamed input."""
@@ -40,9 +45,11 @@ class Groups(Lives):
     """The groups that a profile's kernels could form.
 
     rows: how the kernels that can be computed row by row are.
+    points: so many rows of one point that share weights are computed at a time.
     """
 
     rows: Mapping[str, Rows]
+    points: int = POINTS
 
     @property
     def fetched(self) -> str:
@@ -159,6 +166,8 @@ class Groups(Lives):
             return ()
         if self.options.max_recompute <= 1 or not self._is_cut(whole.strip):
             return (whole,)
+        if any(layer.step > 1 for layer in whole.strip.layers):
+            return (whole, *replace(self, points=1).strips(first, last)[1:])
         strip, found = whole.strip, [whole]
         kernels = [self.profile.kernel[layer.kernel] for layer in strip.layers]
         columns = {k.name: self._columns(k.name).count for k in kernels}
@@ -230,7 +239,9 @@ class Groups(Lives):
             replace(r, tensor=self.streamed) if self._is_streamed(r.tensor) else r
             for r in rows.reads
         )
-        return Layer(kernel, rows.axis, rows.count, reads, rows.writes, names)
+        is_brought = any(read.tensor == self.fetched for read in reads)
+        step = min(self.points, rows.count) if rows.points == 1 and not is_brought else 1
+        return Layer(kernel, rows.axis, rows.count, reads, rows.writes, names, step=step)
 
     def _is_streamed(self, tensor: str) -> bool:
         return bool(self.streamed) and self.root.get(tensor) == self.streamed
@@ -317,12 +328,25 @@ def _count(shape: Sequence[int]) -> int:
     return total
 
 
+def _step(pump: Pump, tensor: str) -> int:
+    """Return how many rows of a tensor are written at a time, and read where each is read once."""
+    writer = pump.producer[tensor]
+    steps = [pump.layers[n].step for n, read in pump.readers[tensor] if read.stride == 1]
+    return lcm(pump.layers[writer].step if writer != INPUT else 1, *steps)
+
+
 def _settled(pump: Pump, kept: frozenset[int]) -> tuple[list[Turn], dict[str, int], list[set[int]]]:
     """Return the pump's order, its rings, and for each layer the readers it waits for."""
     whole = {pump.layers[number].writes for number in kept}
 
     def rings(turns: Sequence[Turn]) -> dict[str, int]:
-        return {t: rows for t, rows in pump.windows(turns).items() if t not in whole}
+        # Rows that are computed at a time lie side by side.
+        steps = {t: _step(pump, t) for t in pump.producer}
+        return {
+            t: -(-rows // steps[t]) * steps[t]
+            for t, rows in pump.windows(turns).items()
+            if t not in whole
+        }
 
     first = rings(pump.demanded())
     turns, _ = pump.run(first)

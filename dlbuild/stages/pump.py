@@ -21,10 +21,11 @@ class StuckError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One row of one layer (its number in the strip), or of the streamed input."""
+    """Rows [row, end) of one layer (its number in the strip), or one of the streamed input."""
 
     layer: int
     row: int
+    end: int
 
 
 @dataclass
@@ -64,15 +65,15 @@ class Pump:
             layer = self.layers[number]
             for read in layer.reads:
                 source = self.producer.get(read.tensor)
-                end = read.end(done[number])
+                end = read.end(layer.end(done[number]) - 1)
                 if source == INPUT:
-                    turns.extend(Turn(INPUT, row) for row in range(pushed, end))
+                    turns.extend(Turn(INPUT, row, row + 1) for row in range(pushed, end))
                     pushed = max(pushed, end)
                 elif source is not None:
                     while done[source] < end:
                         compute(source)
-            turns.append(Turn(number, done[number]))
-            done[number] += 1
+            turns.append(Turn(number, done[number], layer.end(done[number])))
+            done[number] = turns[-1].end
 
         for number in sorted(self.kept, reverse=True):
             while done[number] < self.layers[number].rows:
@@ -95,11 +96,12 @@ class Pump:
             if number == INPUT:
                 if state.pushed >= self.streamed_rows:
                     raise StuckError
-                turns.append(Turn(INPUT, state.pushed))
+                turns.append(Turn(INPUT, state.pushed, state.pushed + 1))
                 state.pushed += 1
             else:
-                turns.append(Turn(number, state.done[number]))
-                state.done[number] += 1
+                row = state.done[number]
+                turns.append(Turn(number, row, self.layers[number].end(row)))
+                state.done[number] = turns[-1].end
         return turns, state.waited
 
     def windows(self, turns: Sequence[Turn]) -> dict[str, int]:
@@ -109,7 +111,7 @@ class Pump:
         written = {number: tensor for tensor, number in self.producer.items()}
         for turn in turns:
             if turn.layer != INPUT:
-                done[turn.layer] += 1
+                done[turn.layer] = turn.end
             tensor = written.get(turn.layer)
             if tensor is None:
                 continue
@@ -121,7 +123,7 @@ class Pump:
                 ),
                 default=turn.row,
             )
-            found[tensor] = max(found[tensor], turn.row + 1 - oldest)
+            found[tensor] = max(found[tensor], turn.end - oldest)
         return found
 
 
@@ -156,7 +158,7 @@ class _State:
             if source is None:
                 continue
             there = self.pushed if source == INPUT else self.done[source]
-            if there < read.end(row):
+            if there < read.end(layer.end(row) - 1):
                 return False
         return True
 
@@ -167,7 +169,7 @@ class _State:
             return True
         has_room = True
         for reader, read in self.pump.readers[layer.writes]:
-            if row >= read.stride * self.done[reader] + read.low + ring:
+            if row + layer.step > read.stride * self.done[reader] + read.low + ring:
                 self.waited[number].add(reader)
                 has_room = False
         return has_room
@@ -186,7 +188,7 @@ def distance(
 ) -> int:
     """Return how far above a tensor that is written another, which is read, has to begin.
 
-    Row r of the lower may not touch a byte of the upper that is read in that turn or later.
+    No row of the lower may touch a byte of the upper that is read in its turn or later.
 
     Args:
         pump: the strip.
@@ -210,5 +212,5 @@ def distance(
         if read is not None:
             oldest = min(oldest, read.first(turn.row))
         if turn.layer == number:
-            most = max(most, (turn.row + 1) * below.row_bytes - oldest * above.row_bytes)
+            most = max(most, turn.end * below.row_bytes - oldest * above.row_bytes)
     return most

@@ -99,6 +99,7 @@ class RowKernels:
             layer.most_columns,
             {n: r.columns for n, r in self._rings.items() if r.columns},
             self._fetched,
+            layer.step,
         )
 
     def _given(self, name: str, layer: Layer, rows: Rows, made: RowKernel, counter: str) -> str:
@@ -109,6 +110,8 @@ class RowKernels:
             return f"{self._columns[made.origins[name]]}[pass][0]"
         if rows.columns and name in (f"{rows.columns.axis}_first", f"{rows.columns.axis}_count"):
             return f"{self._columns[layer.writes]}[pass][{int(name.endswith('_count'))}]"
+        if name == f"{layer.axis}_count":
+            return f"min_i32({layer.step}, {layer.rows} - {counter})"
         return counter
 
     def _top(self, layer: Layer, counter: str) -> str:

@@ -184,12 +184,19 @@ class _Pump:
 
     def _counters(self) -> list[str]:
         """Return the declaration of the counters: rows done of each layer."""
-        rows = max(layer.rows for layer in self.strip.layers)
-        rows = max([rows, *(r.extent for layer in self.strip.layers for r in layer.reads)])
-        ctype = "int16_t" if rows <= MOST_ROWS_OF_INT16 else "int32_t"
+        ctype = self._counter_type
         names = counter_names(self.model, self.strip).values()
         lines = [COUNTERS_HEAD, *(f"{MARGIN}{ctype} {name};" for name in names), "} done = {0};"]
         return [f"{MARGIN}{line}" for line in lines]
+
+    @property
+    def _counter_type(self) -> str:
+        """The C type of the counters of rows."""
+        if self.strip.counters:
+            return storage(self.schedule.buffer[self.strip.counters].dtype)
+        rows = max(layer.rows for layer in self.strip.layers)
+        rows = max([rows, *(r.extent for layer in self.strip.layers for r in layer.reads)])
+        return "int16_t" if rows <= MOST_ROWS_OF_INT16 else "int32_t"
 
     def _unfinished(self) -> list[str]:
         rings = {ring.tensor for ring in self.strip.rings}
@@ -206,10 +213,23 @@ class _Pump:
             lines.append(condition(head, list(self._tests(layer)), " && "))
             lines.append(self._layer_comment(layer))
             lines += self.kernels.row_lines(layer, self.counters)
-            lines.append(f"{MARGIN * 3}++{self.counters[layer.kernel]};")
+            lines.append(f"{MARGIN * 3}{self._counted(layer)}")
         if self.strip.streamed:
             lines += [f"{MARGIN * 2}}} else {{", f"{MARGIN * 3}return 0;"]
         return [*lines, f"{MARGIN * 2}}}"]
+
+    def _counted(self, layer: Layer) -> str:
+        """Return the statement that counts the rows that were computed."""
+        counter = self.counters[layer.kernel]
+        if layer.step == 1:
+            return f"++{counter};"
+        after = f"{counter} + {layer.step}"
+        if layer.rows % layer.step:
+            after = f"min_i32({after}, {layer.rows})"
+        kind = self._counter_type
+        if kind == "int32_t":
+            return f"{counter} = {after};"
+        return f"{counter} = ({kind}){after if layer.rows % layer.step else f'({after})'};"
 
     def _layer_comment(self, layer: Layer) -> str:
         step = next(s for s in self.schedule.steps if s.kernel == layer.kernel)
@@ -217,14 +237,14 @@ class _Pump:
 
     def _tests(self, layer: Layer) -> Iterator[str]:
         """Yield what must hold for a layer to go: rows left, rows there, room for one."""
-        own = self.counters[layer.kernel]
+        own = Test(self.counters[layer.kernel], layer.rows, layer.step)
         producer = {other.writes: other.kernel for other in self.strip.layers if not other.sums}
         if self.strip.streamed:
             producer[self.strip.streamed] = self.strip.streamed
-        yield f"{own} < {layer.rows}"
+        yield f"{own.counter} < {layer.rows}"
         for read in layer.reads:
             if read.tensor in producer:
-                yield ready(Test(own, layer.rows), read, self.counters[producer[read.tensor]])
+                yield ready(own, read, self.counters[producer[read.tensor]])
         rings = {ring.tensor: ring for ring in self.strip.rings}
         for other in self.strip.layers:
             if other.kernel in layer.room:

@@ -12,7 +12,7 @@ from dlbuild.rulebook.kernels import instance_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.rows import Rows, rows_of
 from dlbuild.stages.cluster_memory import arena_memory
-from dlbuild.stages.groups import Group, Groups
+from dlbuild.stages.groups import POINTS, Group, Groups
 from dlbuild.stages.schedule import arrange
 
 STEP = 0.04
@@ -30,10 +30,23 @@ def strip_plan(
     `optimize: ram` asks for the lowest, else the memory's budget decides, and of the plans that
     fit it the one with the fewest layers in strips. Plans are compared as they are placed.
     """
-    groups = Groups(graph, profile, options, kernel_rows(graph, profile, target, options, book))
+    rows = kernel_rows(graph, profile, target, options, book)
+    budget = budget_of(target)
+    best: tuple[int, TilePlan] | None = None
+    # Rows of one point are computed one by one only where there is too little room for several.
+    for points in (POINTS, 1):
+        best = _placed(Groups(graph, profile, options, rows, points), target, budget) or best
+        is_enough = budget is None or best is None or best[0] <= budget
+        if is_enough or not any(found.points == 1 for found in rows.values()):
+            break
+    return best[1] if best else None
+
+
+def _placed(groups: Groups, target: Target, budget: int | None) -> tuple[int, TilePlan] | None:
+    """Return the plan of these groups that `strip_plan` asks for, and the bytes of its arena."""
+    graph, profile, options = groups.graph, groups.profile, groups.options
     chooser = Chooser(groups)
     least = chooser.lowest()
-    budget = budget_of(target)
     wanted = least if options.optimize == "ram" or budget is None else max(budget, least)
     best: tuple[int, TilePlan] | None = None
     limit = wanted
@@ -50,7 +63,7 @@ def strip_plan(
         # Placed it needs more than its steps do: ask for steps that need less, or for others.
         over = use.height_bytes - wanted
         limit = limit - over if limit - over >= least else limit + over
-    return best[1] if best else None
+    return best
 
 
 @dataclass(frozen=True, slots=True)

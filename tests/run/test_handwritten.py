@@ -25,6 +25,7 @@ from dlbuild.rulebook.interpret import interpret, make
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
 from dlbuild.rulebook.rows import Part, row_kernel, rows_of
+from dlbuild.stages.groups import POINTS
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = environment([ROOT / "templates"])
@@ -93,6 +94,19 @@ WIDE = {  # for kernels that take 16 channels at once
     "depthwise_wide": Conv(32, 5, 6, 32, (3, 3), pads=(1, 1, 1, 1), group=32),
     "depthwise_wide_by_steps": Conv(16, 8, 7, 16, (2, 4), (2, 3), (1, 0, 0, 2), (2, 1), 16),
 }
+COLUMNS = {  # whose rows are of one point
+    "column": Conv(8, 8, 1, 6),
+    "column_of_three_channels": Conv(3, 9, 1, 8),
+    "column_by_steps": Conv(4, 20, 1, 6, (3, 1), (2, 1), (1, 0, 0, 0)),
+    "column_of_skipped": Conv(8, 10, 1, 4, (1, 1), (3, 1)),
+    "column_spread": Conv(2, 14, 1, 4, (5, 1), pads=(3, 0, 1, 0), dilations=(2, 1)),
+    "column_of_lines": Conv(4, 9, 3, 4, (3, 3), pads=(1, 0, 1, 0)),
+    "deep_column": Conv(20, 17, 1, 20, (5, 1), group=20),
+    "deep_column_of_four": Conv(4, 9, 1, 4, (4, 1), pads=(2, 0, 1, 0), group=4),
+    "deep_column_by_steps": Conv(16, 20, 1, 16, (4, 1), (2, 1), (2, 0, 1, 0), (2, 1), 16),
+    "deep_column_of_points": Conv(8, 7, 1, 8, group=8),
+    "deep_column_of_lines": Conv(8, 11, 3, 8, (3, 3), (2, 1), (1, 0, 1, 0), group=8),
+}
 DENSE = {
     "dense_by_four": (1, 24, 8),
     "dense_by_two": (1, 64, 10),
@@ -105,8 +119,8 @@ ROUNDINGS: tuple[Rounding, ...] = ("exact", "fixed")
 CORES = {"dsp": frozenset({"dsp"}), "mve": frozenset({"dsp", "mve"})}
 PC = "x86"
 FEATURES = {**CORES, PC: frozenset({PC})}
-NAMES = (*CONVS, *DENSE)
-OF_PC = (*WIDE, *(name for name, case in CONVS.items() if case.group == 1))
+NAMES = (*CONVS, *COLUMNS, *DENSE)
+OF_PC = (*WIDE, *(name for name, case in {**CONVS, **COLUMNS}.items() if case.group == 1))
 OF_CORES = [(name, rounding, core) for name in NAMES for rounding in ROUNDINGS for core in CORES]
 EVERY = [*OF_CORES, *((name, rounding, PC) for name in OF_PC for rounding in ROUNDINGS)]
 
@@ -201,7 +215,7 @@ def numbers(instance: Instance, seed: int) -> dict[str, Array]:
 @cache
 def instance_of(name: str, rounding: Rounding, core: str) -> Instance:
     """Return the matched operator of a case, as a core with those instructions has it."""
-    convs = CONVS | WIDE
+    convs = CONVS | WIDE | COLUMNS
     graph = conv_graph(convs[name]) if name in convs else dense_graph(DENSE[name])
     instance = match(graph.ops[0], graph, book(), Wish(FEATURES[core], rounding))
     assert instance.handwritten is not None, name
@@ -310,6 +324,7 @@ def test_clang_format_leaves_hand_written_kernels_as_they_are(
     tmp_path: Path, source: Source
 ) -> None:
     rows = [kernel for name in ROWS for core in CORES for kernel in rows_printed(name, core)[:1]]
+    rows += [k for name in COLUMNS for core in CORES for *_, k in stacks_printed(name, core)[:2]]
     rows += [kernel for name in ROWS for *_, kernel in parts_printed(name)[:1]]
     code = source([text for text, *_ in (*everything(), *rows)])
     tool = Path(sys.executable).with_name("clang-format")
@@ -458,3 +473,59 @@ def test_parts_of_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c:
         expected = interpret(without_kernel(whole[1]), whole[2])["y"]
         got = result["y"][:, :, 0, first:end]
         np.testing.assert_array_equal(got, expected[:, :, row, first:end], name)
+
+
+def stacks_printed(name: str, core: str) -> list[tuple[int, int, Printed]]:
+    """Return rows [first, end) of one point each, and the functions that compute them at a time.
+
+    The input is there as a whole, or in a ring.
+    """
+    plain = instance_of(name, "fixed", core)
+    orders = {o.name: o.order for o in plain.operands if o.order}
+    instance = with_kernel(plain)
+    arrays = numbers(instance, len(name))
+    arrays |= make(instance, arrays)
+    constants = frozenset(o.tensor for o in instance.operands if o.tensor not in ("x", "y"))
+    rows = rows_of(instance, orders, constants)
+    assert rows is not None
+    assert rows.points == 1
+    (read,) = rows.reads
+    extent = instance.operand("x").shape[2]
+    found: list[tuple[int, int, Printed]] = []
+    kept = -(-(read.high - read.low + 2 * read.stride) // POINTS) * POINTS
+    for is_ring in {False, kept < extent}:
+        made = row_kernel(instance, rows, Part({"x": kept} if is_ring else {}, step=POINTS))
+        is_given = "x" in {pointer.operand for pointer in made.pointers}
+        starts = range(0, rows.count, POINTS)
+        for row in sorted({starts[0], starts[len(starts) // 2], starts[-1]}):
+            end = min(row + POINTS, rows.count)
+            there = np.full_like(arrays["x"], 99)
+            for source in range(read.first(row), read.end(end - 1)):
+                place = (
+                    source - row * read.stride
+                    if is_given
+                    else source % (kept if is_ring else extent)
+                )
+                there[:, :, place] = arrays["x"][:, :, source]
+            text = render(
+                made.instance,
+                f"{name}_{core}_{'r' if is_ring else 'a'}{row}",
+                orders,
+                restrict=frozenset(o.name for o in instance.operands),
+                constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
+                environment=ENVIRONMENT,
+            )
+            given = {**arrays, "x": there}
+            given |= {"row": np.asarray(row, np.int32), "oh_count": np.asarray(end - row, np.int32)}
+            found.append((row, end, (text, made.instance, given, orders)))
+    return found
+
+
+def test_rows_of_one_point_computed_at_a_time_are_those_of_the_nest(call_in_c: Calls) -> None:
+    kernels = [(n, *stack) for n in COLUMNS for core in CORES for stack in stacks_printed(n, core)]
+    results = call_in_c([kernel for *_, kernel in kernels])
+
+    for (name, row, end, _), result in zip(kernels, results, strict=True):
+        whole = printed(name, "fixed", "dsp")
+        expected = interpret(without_kernel(whole[1]), whole[2])["y"]
+        np.testing.assert_array_equal(result["y"][:, :, : end - row], expected[:, :, row:end], name)

@@ -26,6 +26,7 @@ from dlbuild.run.runner import Built, Values, model_program, run_input, run_mode
 from dlbuild.run.runner_program import Compiler, Program, compile_program
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.audit_tiles import audit_tiles
+from dlbuild.stages.groups import POINTS
 from dlbuild.stages.parse import parse
 from dlbuild.stages.profile import profile
 from dlbuild.stages.render import render
@@ -42,6 +43,9 @@ PLAIN = Options(requantize="fixed")
 TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8}
 
 
+Shape = tuple[int, int, int]
+
+
 @dataclass
 class Net:
     """A network as it grows; `open` are the tensors made, each [C, H, W]."""
@@ -50,7 +54,7 @@ class Net:
     dtype: str
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     weights: list[onnx.TensorProto] = field(default_factory=list)
-    shape: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    shape: dict[str, Shape] = field(default_factory=dict)
 
     def constant(self, name: str, value: Array | np.generic) -> str:
         self.weights.append(numpy_helper.from_array(np.asarray(value), name))
@@ -71,7 +75,7 @@ class Net:
         ]
         is_pool = self.dtype == "float32" and self.pick(0, 3) == 0
         is_deep = not is_pool and self.pick(0, 1) == 0
-        made = channels if is_pool or is_deep else self.pick(1, 6)
+        made = channels if is_pool or is_deep else self.pick(1, 6) if width > 1 else 4 * kernel[0]
         kind, inputs, group = self._operator(at, name, made, (channels if is_deep else 1), kernel)
         if is_pool:
             kind, inputs = "MaxPool", [at]
@@ -121,10 +125,13 @@ class Net:
         return name
 
 
-def network(seed: int, dtype: str) -> onnx.ModelProto:
-    """Return a network of two to seven layers, some with a residual connection."""
+def network(seed: int, dtype: str, shape: Shape | None = None) -> onnx.ModelProto:
+    """Return a network of two to seven layers, some with a residual connection.
+
+    shape: the input's; by default small, and wider than a column.
+    """
     net = Net(np.random.default_rng(seed), dtype)
-    net.shape["x"] = (net.pick(1, 4), net.pick(5, 14), net.pick(3, 9))
+    net.shape["x"] = shape or (net.pick(1, 4), net.pick(5, 14), net.pick(3, 9))
     if dtype == "int8":
         net.constant("one", np.float32(1.0))
         net.constant("two", np.float32(2.0))
@@ -174,7 +181,7 @@ def built(
     texts = render(graph, kernels, tiles, plan, BOOK, target, options, "net")
     for name, text in texts.items():
         (out / name).write_text(text, encoding="ascii")
-    binary = tables(graph, parsed.weights, kernels, BOOK, target, options, "net")
+    binary = tables(graph, parsed.weights, kernels, BOOK, target, options, "net", tiles)
     for name, content in binary.items():
         (out / name).write_bytes(content)
     return Built("net", graph, kernels, plan, BOOK, target, options, out, tiles), tiles
@@ -197,11 +204,11 @@ def program_of(model: Built, flags: tuple[str, ...]) -> Program:
 
 
 def layer_by_layer(
-    seed: int, dtype: str, folder: Path
+    seed: int, dtype: str, folder: Path, of: Shape | None = None
 ) -> tuple[Path, list[Values], list[Mapping[str, Array]]]:
     """Return the file of a random network, a sample, and what it gives layer by layer."""
     file = folder / "net.onnx"
-    onnx.save(network(seed, dtype), file)
+    onnx.save(network(seed, dtype, of), file)
     layers, _ = built(file, PLAIN, folder / "layers")
     (name,) = layers.graph.inputs
     shape = layers.graph.tensor[name].shape
@@ -229,6 +236,24 @@ def test_strips_compute_what_the_layers_compute(seed: int, dtype: str, tmp_path:
         )
     ):
         strips, _ = built(file, options, tmp_path / str(number))
+        for got, wanted in zip(outputs(strips, samples), expected, strict=True):
+            for output, array in wanted.items():
+                assert np.array_equal(got[output], array), options
+
+
+@pytest.mark.parametrize("seed", range(CASES // 6))
+@pytest.mark.parametrize("features", [(), ("dsp",), ("dsp", "mve")], ids="-".join)
+def test_rows_of_one_point_are_computed_three_at_a_time(
+    seed: int, features: tuple[str, ...], tmp_path: Path
+) -> None:
+    column = (4, 17 + 2 * seed, 1)
+    file, samples, expected = layer_by_layer(seed, "int8", tmp_path, column)
+    small = replace(PLAIN, optimize="ram")
+    streamed = replace(small, input="streamed", output="arena", hook=True)
+    target = replace(TARGET, features=features)
+    for number, options in enumerate((replace(small, input="arena", hook=True), streamed)):
+        strips, tiles = built(file, options, tmp_path / str(number), target=target)
+        assert {y.step for s in tiles.strips for y in s.layers if y.rows > POINTS} >= {POINTS}
         for got, wanted in zip(outputs(strips, samples), expected, strict=True):
             for output, array in wanted.items():
                 assert np.array_equal(got[output], array), options

@@ -29,8 +29,18 @@ def test_a_tensor_read_as_a_whole_has_to_be_there() -> None:
 
 
 def test_room_is_below_the_oldest_row_still_to_be_read() -> None:
-    assert room("done.a", read(2, 0, 1, 16), "done.b", 3) == "done.a < (done.b * 2) + 3"
-    assert room("done.a", read(1, -1, 2, 16), "done.b", 1) == "done.a < done.b"
+    layer = Layer("done.a", 16)
+
+    assert room(layer, read(2, 0, 1, 16), "done.b", 3) == "done.a < (done.b * 2) + 3"
+    assert room(layer, read(1, -1, 2, 16), "done.b", 1) == "done.a < done.b"
+
+
+def test_several_rows_at_a_time_ask_for_what_the_last_of_them_needs() -> None:
+    five = read(1, 0, 5, 28)
+
+    assert ready(Layer("done.b", 24, 3), five, "done.a") == "done.a >= done.b + 7"
+    assert ready(Layer("done.b", 23, 3), five, "done.a") == "done.a >= min_i32(done.b + 7, 27)"
+    assert room(Layer("done.a", 9, 3), read(1, 0, 5, 9), "done.b", 6) == "done.a < done.b + 4"
 
 
 def test_a_long_condition_is_broken_under_its_first_test() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dlbuild.ir.tile_plan import Layer, RowRead
@@ -25,14 +27,14 @@ def test_a_window_of_three_rows_is_kept_between_two_layers() -> None:
 
     turns, _ = pump.run({"a": 3})
 
-    assert turns[:4] == [Turn(0, 0), Turn(0, 1), Turn(1, 0), Turn(0, 2)]
+    assert turns[:4] == [Turn(0, 0, 1), Turn(0, 1, 2), Turn(1, 0, 1), Turn(0, 2, 3)]
     assert pump.windows(turns)["a"] == 3
 
 
 def test_the_demanded_order_asks_for_a_row_when_it_is_needed() -> None:
     pump = Pump(chain(read("x", 6), read("a", 6, **K3)), frozenset({1}))
 
-    assert pump.demanded()[:4] == [Turn(0, 0), Turn(0, 1), Turn(1, 0), Turn(0, 2)]
+    assert pump.demanded()[:4] == [Turn(0, 0, 1), Turn(0, 1, 2), Turn(1, 0, 1), Turn(0, 2, 3)]
 
 
 def test_a_streamed_input_is_asked_for_when_no_layer_can_go() -> None:
@@ -41,7 +43,7 @@ def test_a_streamed_input_is_asked_for_when_no_layer_can_go() -> None:
 
     turns, _ = pump.run({"x": 3})
 
-    assert turns[:4] == [Turn(INPUT, 0), Turn(INPUT, 1), Turn(0, 0), Turn(INPUT, 2)]
+    assert turns[:4] == [Turn(INPUT, 0, 1), Turn(INPUT, 1, 2), Turn(0, 0, 1), Turn(INPUT, 2, 3)]
     assert pump.windows(turns)["x"] == 3
 
 
@@ -71,7 +73,7 @@ def test_rows_that_only_a_later_step_reads_are_made_as_well() -> None:
 
     turns, _ = pump.run({})
 
-    assert Turn(0, 5) in turns
+    assert Turn(0, 5, 6) in turns
 
 
 def test_an_output_may_not_overwrite_rows_read_in_the_same_turn() -> None:
@@ -87,3 +89,13 @@ def test_an_output_half_as_wide_stays_below_what_is_read() -> None:
     turns, _ = pump.run({})
 
     assert distance(pump, turns, ("x", Span(6, 10)), (0, Span(6, 5))) == 5
+
+
+def test_rows_that_are_computed_at_a_time_ask_for_the_input_of_all() -> None:
+    layers = chain(read("x", 8), read("a", 8, low=0, high=5), rows=8)
+    pump = Pump((replace(layers[0], step=3), replace(layers[1], rows=4, step=3)), frozenset({1}))
+
+    turns, _ = pump.run({"a": 9})
+
+    ends = [(turn.layer, turn.row, turn.end) for turn in turns]
+    assert ends == [(0, 0, 3), (0, 3, 6), (0, 6, 8), (1, 0, 3), (1, 3, 4)]
