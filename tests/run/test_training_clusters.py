@@ -13,6 +13,7 @@ import onnx
 import onnxruntime
 import pytest
 import yaml
+from onnx import TensorProto, helper, numpy_helper
 
 from dlbuild.build.builder import How, build
 from dlbuild.build.built import built_of
@@ -210,6 +211,65 @@ def test_training_over_clusters_has_no_race_and_copies_stay_equal_in_each_step(
 def test_threads_and_one_thread_verify_the_step_over_clusters(parameters: str) -> None:
     project({"clusters": clusters((2, 2)), "parameters": parameters}, 4)
     assert run(("verify",)) == 0
+
+
+def normalised() -> onnx.ModelProto:
+    """Return a step whose update multiplies, sums rows and takes a norm, which is an output too."""
+
+    def node(kind: str, inputs: str, output: str, **attributes: int) -> onnx.NodeProto:
+        made: onnx.NodeProto = helper.make_node(kind, inputs.split(), [output], f"the_{output}")
+        attribute = [helper.make_attribute(key, value) for key, value in attributes.items()]
+        made.attribute.extend(attribute)
+        return made
+
+    def info(name: str, *shape: int) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+    rng = np.random.default_rng(0)
+    first, mixer = (
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+        for name, shape in (("w", (17, 33)), ("mixer", (17, 17)))
+    )
+    nodes = [
+        node("Gemm", "x w", "guess", transB=1),
+        node("Sub", "guess t", "error"),
+        node("Gemm", "error x", "slope", transA=1),
+        node("Add", "v slope", "v_next"),
+        node("Mul", "slope slope", "squares"),
+        node("ReduceSum", "squares", "norm", keepdims=0),
+        node("MatMul", "mixer v_next", "mixed"),
+        node("Div", "mixed norm", "clipped"),
+        node("Softmax", "clipped", "change", axis=1),
+        node("Sub", "w change", "w_next"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "step",
+        [info("x", 8, 33), info("t", 8, 17), info("w", 17, 33), info("v", 17, 33)],
+        [info("norm"), info("w_next", 17, 33), info("v_next", 17, 33)],
+        [first, mixer],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def test_copies_are_equal_where_clusters_divide_their_update_differently(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    onnx.save(normalised(), "step.onnx")
+    step = {
+        "source": "step.onnx",
+        "state": {"w_next": "w", "v_next": "v"},
+        "batch": {"inputs": ["x", "t"], "parts": 4},
+    }
+    odd = {"extends": "host", "schedule": "split", "clusters": clusters((1, 3))}
+    recipe = {"version": 1, "models": {"step": step}, "targets": {"odd": odd}}
+    Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+    assert run(("verify",)) == 0
+    said = capsys.readouterr().out.splitlines()
+    copies = [line.split() for line in said if "first cluster's" in line]
+    assert [(words[-1], words[3]) for words in copies] == [("w_next.c1", "0"), ("v_next.c1", "0")]
 
 
 def test_parameters_are_loaded_into_every_copy_and_saved_once() -> None:
