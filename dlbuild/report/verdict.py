@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from dlbuild.emit.comments import shortened
 from dlbuild.report.text import table_text
-from dlbuild.run.verify import Verdict
+from dlbuild.run.verify import EXPECTED, Verdict
 from dlbuild.run.verify_compare import Comparison
 
 _HEADER = ("", "dtype", "elements", "differ", "outside", "max abs", "max rel", "limit")
@@ -21,6 +22,20 @@ def verdict_text(verdict: Verdict) -> Iterator[str]:
     yield from _rows("outputs", verdict.outputs)
     if verdict.layers:
         yield from _rows("layers, each given the reference's inputs", verdict.layers)
+    yield from _advice(verdict)
+
+
+def _advice(verdict: Verdict) -> Iterator[str]:
+    """Yield where to look for what failed."""
+    if all(one.passed for one in verdict.outputs):
+        return
+    if not verdict.layers:
+        yield "  fix: dlbuild verify --layers says which kernel is wrong"
+    elif all(one.passed for one in verdict.layers) and verdict.reference.startswith(EXPECTED):
+        yield (
+            "  each kernel computes what the reference does: are the expected outputs of the"
+            " samples this model's?"
+        )
 
 
 def _rows(title: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -45,3 +60,11 @@ def _rows(title: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
     ]
     for line, name in zip(table_text(_HEADER, rows), names, strict=True):
         yield f"    {line}  {name}"
+    for one in comparisons:
+        if one.worst:
+            yield f"    worst of {shortened(one.tensor)}: {one.worst}"
+        if one.n_nan:
+            yield (
+                f"    {shortened(one.tensor)}: {one.n_nan:,} of {one.n_elements:,} elements are not"
+                " a number, here and there"
+            )

@@ -199,9 +199,15 @@ def _unknown(built: Built, answer: Reference) -> list[str]:
     """Say which kernels are compared as part of the whole alone."""
     known = {step.number for step in _known_steps(built, answer)}
     names = [step.kernel for step in code_steps(built) if step.number not in known]
-    if not names:
-        return []
-    return [f"not compared alone, because nobody else computes what they do: {', '.join(names)}"]
+    rows = dict.fromkeys(step.kernel for step in built.schedule.steps if step.strip)
+    said = []
+    if names:
+        said.append(
+            f"not compared alone, because nobody else computes what they do: {', '.join(names)}"
+        )
+    if rows:
+        said.append(f"not compared alone, because they run row by row: {', '.join(rows)}")
+    return said
 
 
 def _are_equal(runs: Sequence[Values]) -> bool:
@@ -218,7 +224,7 @@ def _outputs(  # noqa: PLR0913, PLR0917 - one call, split from its caller for le
     tolerance: Tolerance,
 ) -> tuple[Comparison, ...]:
     """Compare the first run of each sample."""
-    n_layers = max(len(code_steps(built)), 1)
+    n_layers = max(len({s.kernel for s in built.schedule.steps if s.is_code}), 1)
     found = []
     for name in built.graph.outputs:
         if name in built.graph.replicas:

@@ -40,6 +40,8 @@ class Comparison:
         as great there as the greatest; None where a row has one element.
     limit: what was allowed, as text.
     n_rows: rows of more than one element; n_argmax: of those, where the greatest agrees.
+    n_nan: elements that are not a number on both sides. worst: the element furthest beyond its
+        limit, and what it should be; nothing if all are within.
     """
 
     tensor: str
@@ -54,6 +56,8 @@ class Comparison:
     limit: str
     n_rows: int = 0
     n_argmax: int = 0
+    n_nan: int = 0
+    worst: str = ""
 
     @property
     def passed(self) -> bool:
@@ -123,7 +127,8 @@ def compare(
     """
     n_differing = n_outside = n_elements = 0
     max_abs = max_rel = 0.0
-    n_rows = n_argmax = 0
+    n_rows = n_argmax = n_nan = 0
+    furthest, worst = 0.0, ""
     for number, (actual, reference) in enumerate(pairs):
         distance = _distance(actual, reference)
         numbers = reference.astype(np.float64)
@@ -133,6 +138,10 @@ def compare(
         n_outside += int(np.count_nonzero(~(distance <= allowed)))
         max_abs = _greatest(max_abs, distance)
         max_rel = _greatest(max_rel, _share(distance, numbers))
+        n_nan += int(np.count_nonzero(np.isnan(numbers) & np.isnan(actual.astype(np.float64))))
+        beyond = _beyond(distance, allowed)
+        if beyond.max(initial=0.0) > furthest:
+            furthest, worst = float(beyond.max()), _element(number, beyond, actual, reference)
         agree = _argmax_agrees(actual.astype(np.float64), numbers)
         n_rows += agree.size
         n_argmax += int(np.count_nonzero(agree))
@@ -149,6 +158,23 @@ def compare(
         limit=str(limit),
         n_rows=n_rows,
         n_argmax=n_argmax,
+        n_nan=n_nan,
+        worst=worst,
+    )
+
+
+def _beyond(distance: Floats, allowed: Floats) -> Floats:
+    """How far each element is beyond its limit; without end if only one side is a number."""
+    return np.where(np.isnan(distance), np.inf, np.maximum(distance - allowed, 0.0))
+
+
+def _element(number: int, beyond: Floats, actual: Array, reference: Array) -> str:
+    """Name the element furthest beyond its limit, by its sample and its place."""
+    at = np.unravel_index(int(beyond.argmax()), beyond.shape)
+    place = "".join(f"[{int(index)}]" for index in at)
+    return (
+        f"{place or 'its one element'} of sample {number}: {actual[at]:.6g},"
+        f" should be {reference[at]:.6g}"
     )
 
 

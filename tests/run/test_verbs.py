@@ -49,6 +49,25 @@ def test_verify_passes_and_prints_a_table(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
+def test_layers_in_strips_count_in_the_limit_and_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(DIGITS / "digits_int8.onnx", tmp_path / "net.onnx")
+    shutil.copy(DIGITS / "digits_int8_samples.npz", tmp_path / "samples.npz")
+    (tmp_path / "dlbuild.yaml").write_text(RECIPE)
+    monkeypatch.chdir(tmp_path)
+    plain, strips = (
+        json.loads(ran(capsys, "verify", "--layers", "--json", "-D", f"optimize={way}")[1])[0]
+        for way in ("speed", "ram")
+    )
+    assert plain["outputs"][0]["limit"] == strips["outputs"][0]["limit"] == "6 LSB"
+    assert not any("row by row" in note for note in plain["notes"])
+    assert any(
+        note.startswith("not compared alone, because they run row by row: conv1, conv2")
+        for note in strips["notes"]
+    )
+
+
 def test_verify_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = ran(capsys, "verify", "--json")
     (verdict,) = json.loads(text)

@@ -60,10 +60,10 @@ def digits(tmp_path: Path) -> Callable[..., Case]:
         texts = render(graph, kernels, tiles, plan, book, HOST, chosen, name)
         for path, text in texts.items():
             (tmp_path / path).write_text(text, encoding="ascii")
-        binary = tables(graph, parsed.weights, kernels, book, HOST, chosen, name)
+        binary = tables(graph, parsed.weights, kernels, book, HOST, chosen, name, tiles)
         for path, content in binary.items():
             (tmp_path / path).write_bytes(content)
-        built = Built(name, graph, kernels, plan, book, HOST, chosen, tmp_path)
+        built = Built(name, graph, kernels, plan, book, HOST, chosen, tmp_path, tiles)
         samples = samples_of(EXAMPLES / "digits" / f"{name}_samples.npz", graph)
         return Case(built, parsed.weights, file, samples[:n_samples])
 

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 from dlbuild.build.engine import Finished
 from dlbuild.build.forecast import Forecast
 from dlbuild.report.text import forecast_text, markdown_text, status_line, table_text
 from dlbuild.report.verdict import verdict_text
-from dlbuild.run.verify import Verdict
+from dlbuild.run.verify import EXPECTED, Verdict
 from dlbuild.run.verify_compare import Comparison
 
 
@@ -51,10 +53,12 @@ def test_a_forecast_says_state_reason_and_last_time() -> None:
     ]
 
 
+GOOD = Comparison("y", "", "int8", 320, 3, 0, 1.0, 0.5, argmax_agrees=True, limit="1 LSB")
+
+
 def test_a_verdict_shows_each_tensor() -> None:
-    good = Comparison("y", "", "int8", 320, 3, 0, 1.0, 0.5, argmax_agrees=True, limit="1 LSB")
     bad = Comparison("z", "conv1", "int8", 9, 4, 2, 7.0, 0.5, argmax_agrees=True, limit="1 LSB")
-    verdict = Verdict("kws", "pc", "ONNX Runtime", 3, 3, is_repeatable=False, outputs=(good,))
+    verdict = Verdict("kws", "pc", "ONNX Runtime", 3, 3, is_repeatable=False, outputs=(GOOD,))
     assert list(verdict_text(verdict)) == [
         "kws@pc: FAILED, 3 samples",
         "  against ONNX Runtime",
@@ -64,7 +68,7 @@ def test_a_verdict_shows_each_tensor() -> None:
         "    ok   int8       320       3        0        1      0.5  1 LSB  y",
     ]
     layered = Verdict(
-        "kws", "pc", "x", 3, 3, is_repeatable=True, outputs=(good,), layers=(bad,), notes=("so",)
+        "kws", "pc", "x", 3, 3, is_repeatable=True, outputs=(GOOD,), layers=(bad,), notes=("so",)
     )
     assert list(verdict_text(layered))[2] == "  note: so"
     assert list(verdict_text(layered))[-3:] == [
@@ -72,3 +76,19 @@ def test_a_verdict_shows_each_tensor() -> None:
         "            dtype  elements  differ  outside  max abs  max rel  limit  tensor",
         "    FAILED   int8         9       4        2        7      0.5  1 LSB  conv1: z",
     ]
+
+
+def test_a_verdict_says_which_element_is_worst_and_where_to_look() -> None:
+    text = "[1] of sample 0: 7, should be 0"
+    bad = replace(GOOD, n_outside=1, worst=text, n_nan=2)
+    verdict = Verdict("kws", "pc", EXPECTED, 3, 3, is_repeatable=True, outputs=(bad,))
+    assert list(verdict_text(verdict))[-3:] == [
+        "    worst of y: [1] of sample 0: 7, should be 0",
+        "    y: 2 of 320 elements are not a number, here and there",
+        "  fix: dlbuild verify --layers says which kernel is wrong",
+    ]
+    layered = replace(verdict, layers=(GOOD,))
+    assert list(verdict_text(layered))[-1] == (
+        "  each kernel computes what the reference does: are the expected outputs of the samples"
+        " this model's?"
+    )

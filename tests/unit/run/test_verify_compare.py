@@ -83,3 +83,19 @@ def test_the_greatest_element_may_be_any_of_equal_ones() -> None:
     assert compared([5, 6], [6, 6], "int8").argmax_agrees is True
     assert compared([5, 6], [6, 5], "int8").argmax_agrees is False
     assert compared([5], [6], "int8").argmax_agrees is None
+
+
+def test_the_element_furthest_beyond_its_limit_is_named() -> None:
+    assert compared([1.0, 2.5, 9.0], [1.0, 2.0, 3.0], "float32").worst == (
+        "[2] of sample 0: 9, should be 3"
+    )
+    assert compared([1.0, float("nan")], [9.0, 2.0], "float32").worst == (
+        "[1] of sample 0: nan, should be 2"
+    )
+    assert compared([1.0], [1.0], "float32").worst == ""
+
+
+def test_what_is_no_number_on_both_sides_is_counted() -> None:
+    nan = float("nan")
+    found = compared([nan, nan, 1.0], [nan, 2.0, 1.0], "float32")
+    assert (found.n_nan, found.n_outside) == (1, 1)
