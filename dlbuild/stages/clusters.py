@@ -133,7 +133,12 @@ class _Planner:
         if self.graph.parts and way == "data":
             return spread_parts(spreader)
         if self.graph.states:
-            raise self._refusal_of_states(way)
+            raise _refusal_of_states(
+                self.graph,
+                self.target,
+                f"'parallel: {way}'",
+                "set parallel: data, or resources in place of clusters",
+            )
         match way:
             case "data":
                 is_batch = batch_of(self.graph) >= len(spreader.names)
@@ -143,18 +148,6 @@ class _Planner:
                 return spread_channels(spreader)
             case "pipeline":
                 return spread_layers(spreader, self.profile, self.costs)
-
-    def _refusal_of_states(self, way: Parallel) -> UserError:
-        """Return the error for a state that would have one place, which one cluster may write."""
-        graph, count = self.graph, len(self.target.clusters)
-        batch = "" if graph.parts else f"batch: {{inputs: [...], parts: {count}}} and "
-        return UserError(
-            f"the state '{graph.states[0].input}' does not go with 'parallel: {way}'"
-            f"{'' if graph.parts else ' of a batch that is not in parts'}",
-            where=f"{graph.name}@{self.target.name}",
-            why="each cluster needs a copy; they stay equal where parts of a batch are added up",
-            fix=f"set {batch}parallel: data, or resources in place of clusters",
-        )
 
     def _planned(self, way: Parallel, graph: Graph) -> _Plan:
         target, options = self.target, self.options
@@ -180,6 +173,10 @@ def _check(graph: Graph, target: Target, options: Options) -> None:
                 why="each cluster has an arena of its own; what all of them read is the caller's",
                 fix=f"set {key}: {goes}, or resources in place of clusters",
             )
+    if graph.states and not graph.parts:
+        parts = len(target.clusters)
+        fix = f"set batch: {{inputs: [...], parts: {parts}}}, or resources in place of clusters"
+        raise _refusal_of_states(graph, target, "clusters if the batch is not in parts", fix)
     if graph.counts:
         raise UserError(
             f"'{graph.counts[0].tensor}' has a size that only the run knows",
@@ -187,3 +184,13 @@ def _check(graph: Graph, target: Target, options: Options) -> None:
             why="its slices cannot be dealt to clusters beforehand",
             fix="set resources in place of clusters",
         )
+
+
+def _refusal_of_states(graph: Graph, target: Target, what: str, fix: str) -> UserError:
+    """Return the error for a state that would have one place, which one cluster may write."""
+    return UserError(
+        f"the state '{graph.states[0].input}' does not go with {what}",
+        where=f"{graph.name}@{target.name}",
+        why="each cluster needs a copy; they stay equal where parts of a batch are added up",
+        fix=fix,
+    )

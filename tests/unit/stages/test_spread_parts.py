@@ -179,13 +179,23 @@ def test_too_few_parts_are_refused(tmp_path: Path) -> None:
     assert caught.value.fix == "set 'parts' of 'batch' to 4 or another multiple of that"
 
 
-@pytest.mark.parametrize(("parts", "way"), [(1, "data"), (2, "model"), (2, "pipeline")])
-def test_a_state_without_parts_of_a_batch_is_refused_by_its_name(
-    tmp_path: Path, parts: int, way: Parallel
+@pytest.mark.parametrize("way", ["model", "pipeline"])
+def test_a_state_that_is_not_replicated_is_refused_by_its_name(
+    tmp_path: Path, way: Parallel
 ) -> None:
     with pytest.raises(UserError) as caught:
-        over(step(tmp_path, parts), clusters(1, 1), Options(parallel=way))
-    assert f"the state 'w' does not go with 'parallel: {way}'" in caught.value.what
+        over(step(tmp_path, 2), clusters(1, 1), Options(parallel=way))
+    assert caught.value.what == f"the state 'w' does not go with 'parallel: {way}'"
+    assert caught.value.fix == "set parallel: data, or resources in place of clusters"
+
+
+def test_a_state_without_parts_of_a_batch_is_refused_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        over(step(tmp_path, 1), clusters(1, 1))
+    assert caught.value.what == (
+        "the state 'w' does not go with clusters if the batch is not in parts"
+    )
+    assert caught.value.fix.startswith("set batch: {inputs: [...], parts: 2}")
 
 
 @pytest.mark.parametrize("optimize", ["speed", "ram"])
