@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from dlbuild.base.digest import Json
+from dlbuild.base.digest import Json, sha256
 from dlbuild.build.ledger import Record
 
 Content = Callable[[str], bytes | None]
@@ -21,6 +21,8 @@ _INPUTS = {
     "weights_header": "the header of the weight tables",
     "port_header": "the header of the port",
     "port_source": "the port",
+    "cores_source": "the port of the cores",
+    "clustered": "the graph of the clusters",
     "table_plan": "the plan of the weight tables",
     "weights_source": "the weight tables",
     "object": "the object of the C source",
@@ -41,6 +43,7 @@ _INPUTS = {
 
 _INNER = frozenset({"derivation", "model_derivation", "table_plan"})
 """What a stage leaves to others beside what it is known for: not told of it."""
+_NOTHING = sha256(b"")
 _OWN_CODE = "dlbuild's own code changed"
 
 
@@ -60,8 +63,10 @@ def reasons(before: Record | None, parts: Mapping[str, str], content: Content) -
 
 def outcome(record: Record) -> str:
     """Return what came of it: which files changed, or that none did."""
-    names = _told(record.changed)
-    kept = _told(name for name in record.outputs if name not in record.changed)
+    # A stage leaves nothing under the names of what this build has not, such as a port.
+    there = {name for name, digest in record.outputs.items() if digest != _NOTHING}
+    names = _told(name for name in record.changed if name in there)
+    kept = _told(name for name in record.outputs if name in there - {*record.changed})
     if not names:
         return "same result as before, so nothing after it had to run for it"
     changed = f"{_listed(names)} changed"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
-from dlbuild.base.spelling import suggestion
+from dlbuild.base.spelling import nearest, suggestion
 from dlbuild.base.yamlsrc import (
     Items,
     Node,
@@ -142,15 +142,25 @@ def _pack(node: Scalar, folder: Path) -> Path:
     return path
 
 
+def _like(path: Path) -> str:
+    """Suggest the file beside a missing one that has almost its name."""
+    folder = path.parent
+    names = [other.name for other in folder.iterdir()] if folder.is_dir() else []
+    found = nearest(path.name, [name for name in names if name.endswith(path.suffix)])
+    return f"did you mean '{(folder / found).as_posix()}'?" if found else ""
+
+
 def _model(name: str, entries: Table, folder: Path) -> Model:
     source = entries["source"]
     path = folder / word(source, "'source'")
     if not path.is_file():
-        raise source.error(f"there is no file '{path.as_posix()}'")
+        raise source.error(f"there is no file '{path.as_posix()}'", fix=_like(path))
     samples = entries.get("samples")
     samples_path = folder / word(samples, "'samples'") if samples is not None else None
     if samples is not None and samples_path is not None and not samples_path.is_file():
-        raise samples.error(f"there is no file '{samples_path.as_posix()}'")
+        raise samples.error(
+            f"there is no file '{samples_path.as_posix()}'", fix=_like(samples_path)
+        )
     shapes = entries.get("shapes")
     bound = table(shapes, "'shapes'") if shapes is not None else None
     return Model(

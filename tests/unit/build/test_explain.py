@@ -3,6 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from dlbuild.base.digest import sha256
 from dlbuild.build.explain import fact_changes, outcome, reasons
 from dlbuild.build.ledger import Record
 
@@ -98,4 +99,11 @@ def test_an_outcome_says_what_changed_and_what_did_not() -> None:
     )
     assert outcome(record({}, outputs=outputs)) == (
         "same result as before, so nothing after it had to run for it"
+    )
+
+
+def test_what_a_build_has_not_is_not_told_of() -> None:
+    outputs = {"header": "1", "cores_source": sha256(b"")}
+    assert outcome(record({}, outputs=outputs, changed=("header", "cores_source"))) == (
+        "header changed"
     )

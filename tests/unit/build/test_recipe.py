@@ -117,6 +117,12 @@ def test_a_new_memory_is_as_near_as_it_is_written() -> None:
     assert [memory.name for memory in target(text).memories] == ["tcm", "sram", "flash", "psram"]
 
 
+def test_a_file_of_almost_that_name_is_suggested() -> None:
+    Path("digits.onnx").write_text("")
+    text = "version: 1\nmodels: {kws: {source: digit.onnx}}\n"
+    assert error_of(text).endswith("\n  fix: did you mean 'digits.onnx'?")
+
+
 def test_a_further_memory_says_what_it_holds() -> None:
     text = f"{MODELS}targets: {{b: {{extends: cortex-m4f, memories: {{ram: 48 KiB}}}}}}\n"
     assert error_of(text) == (
