@@ -6,12 +6,14 @@ it made is in the store, so that a second sweep, or one that was broken off, run
 
 import os
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
+from dlbuild.base.paths import package_folder
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.units import SIZE, QuantityError, whole
 from dlbuild.build.builder import How, build
@@ -22,6 +24,7 @@ from dlbuild.build.project import Build, Recipe
 from dlbuild.build.recipe import read_recipe
 from dlbuild.build.schema import OPTION_KEYS
 from dlbuild.build.sizes import decode_sizes
+from dlbuild.build.steps.book import forget_rules
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.profile import Profile
@@ -32,6 +35,8 @@ from dlbuild.run.toolchain import identify
 from dlbuild.stages.passes import again_macs
 
 _MEMORY = "memory."
+_LOADED_NS = time.time_ns()
+"""When this process loaded our code, whose digests are in the keys of what it makes."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,9 @@ def points_of(recipe: Recipe, file: Path, axes: Sequence[Axis], cache: str) -> t
 
 def evaluate(point: Point) -> Outcome:
     """Build one point; in any process that sees the recipe's files."""
+    if _is_code_older():
+        return Outcome(point, fault="dlbuild was changed since this worker began: start it again")
+    forget_rules()  # a worker may outlive many sweeps
     if point.cache:
         os.environ["DLBUILD_CACHE_DIR"] = point.cache
     stages = 0
@@ -145,6 +153,12 @@ def evaluate(point: Point) -> Outcome:
                 raise
             return Outcome(point, fault=first.what, stages=stages)
         return replace(_measured(engine, recipe.builds[0], point), stages=stages)
+
+
+def _is_code_older() -> bool:
+    """Say whether our files are no longer those that this process has loaded."""
+    files = package_folder().rglob("*.py")
+    return any(path.stat().st_ctime_ns > _LOADED_NS for path in files)
 
 
 def best(outcomes: Sequence[Outcome]) -> frozenset[Point]:

@@ -94,8 +94,8 @@ def _by_dask(points: Sequence[Point], scheduler: str) -> Iterator[Outcome]:
             f"no scheduler answers: {error}", where=f"--scheduler {scheduler}", exit_code=2
         ) from None
     with client:
-        # pure: a point is built again if its result was lost with a worker.
-        futures = client.map(evaluate, points, retries=_RETRIES)
+        # Not pure: another client's result for the same point may be of other files.
+        futures = client.map(evaluate, points, retries=_RETRIES, pure=False)
         for future in futures:
             outcome: Outcome = future.result()
             yield outcome
