@@ -25,10 +25,31 @@ cc_toolchain_suite = native.cc_toolchain_suite
 objc_import = native.objc_import
 objc_library = native.objc_library
 """
+_FLASHED = """\
+load("@rules_dlbuild//dlbuild:defs.bzl", "dlbuild_models")
+dlbuild_models(
+    name = "networks",
+    srcs = ["digits_int8.onnx"],
+    images = ["digits_int8_image.bin"],
+    models = ["digits_int8"],
+    recipe = "dlbuild.yaml",
+    target = "pc",
+)
+"""
+_FLASHED_RECIPE = """\
+version: 1
+models: {digits_int8: {source: digits_int8.onnx}}
+targets: {pc: {extends: host}}
+builds: [{model: digits_int8, target: pc, weights: image}]
+"""
 
 
 def faults(work: Path) -> list[str]:
-    """Build twice, with a touched model, and with a remark; return what was not as it should be."""
+    """Build twice, with a touched model, with a remark, and an image of weights.
+
+    Returns:
+        What was not as it should be.
+    """
     folder = work / "project"
     shutil.copytree(ROOT / "examples" / "embed" / "bazel", folder)
     workspace = folder / "WORKSPACE"
@@ -50,6 +71,7 @@ def faults(work: Path) -> list[str]:
         here = (sys.executable, "-m", "dlbuild", "build", "--sources", "-B", str(clean))
         _run(here, folder)
         is_same = made.read_bytes() == (clean / "pc/digits_int8/digits_int8.c").read_bytes()
+        has_image = _has_image(folder, (*build[:-1], "//flashed:networks_images"))
     finally:
         _run((*start, "shutdown"), folder)
         subprocess.run(
@@ -58,7 +80,22 @@ def faults(work: Path) -> list[str]:
     # dlbuild, three C files, a library and a program; a remark is another recipe, but the same C.
     wrong = [] if found == ["5", "0", "0", "1"] else [f"actions run: {found}"]
     wrong += [] if program == "int8   : 8\n" else [f"the program says {program!r}"]
+    wrong += [] if has_image else ["the image of weights is not that of a build here"]
     return wrong + ([] if is_same else ["digits_int8.c is not that of a clean build"])
+
+
+def _has_image(folder: Path, build: tuple[str, ...]) -> bool:
+    """Say whether Bazel hands on the image of weights that dlbuild makes."""
+    inner = folder / "flashed"
+    inner.mkdir()
+    shutil.copy(folder / "digits_int8.onnx", inner)
+    (inner / "BUILD.bazel").write_text(_FLASHED)
+    (inner / "dlbuild.yaml").write_text(_FLASHED_RECIPE)
+    _run(build, folder)
+    _run((sys.executable, "-m", "dlbuild", "build", "--sources", "--flat", "flat"), inner)
+    image = Path("digits_int8_image.bin")
+    made = folder / "bazel-bin" / "flashed" / "networks" / image
+    return made.read_bytes() == (inner / "flat" / image).read_bytes()
 
 
 def remote_hits(work: Path, url: str) -> int:

@@ -61,6 +61,7 @@ def dlbuild_models(
         target,
         options = [],
         ports = [],
+        images = [],
         tool = Label("//:dlbuild"),
         **kwargs):
     """Declares a cc_library for each model, which Bazel's C toolchain compiles.
@@ -74,10 +75,13 @@ def dlbuild_models(
       options: key=value, for every build of the recipe.
       ports: the files of a port, if the target has several cores or a memory that holds tiles:
         dlb_port.h, dlb_port_memcpy.c, dlb_port_cores.c; `dlbuild outputs` names them.
+      images: with `weights: image`, the files to be flashed apart: kws_image.bin, and kws_image.hex
+        if there is an image_address. The filegroup `<name>_images` has them.
       tool: the dlbuild to run.
       **kwargs: of the libraries, such as visibility.
     """
     port = [name + "/" + file for file in ports]
+    flashed = [name + "/" + file for file in images]
     files = {model: [name + "/" + model + suffix for suffix in _SUFFIXES] for model in models}
     dlbuild_sources(
         name = name,
@@ -85,9 +89,10 @@ def dlbuild_models(
         srcs = srcs,
         target = target,
         options = options,
-        outs = [file for model in models for file in files[model]] + port,
+        outs = [file for model in models for file in files[model]] + port + flashed,
         tool = tool,
     )
+    native.filegroup(name = name + "_images", srcs = flashed)
     for model in models:
         native.cc_library(
             name = model,
