@@ -20,7 +20,6 @@ from dlbuild.stages.parts import given_number, part_instance
 from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sources import Sources
 from dlbuild.stages.spaces import space_of
-from dlbuild.stages.tile_text import tile_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +136,8 @@ def _texts(
         staying = resident_names(model.profile, tiles)
         space = space_of(planned, instance, model.graph, model.profile, staying)
         assert space is not None, "what has a tiling can be cut"
+        from dlbuild.stages.tile_text import tile_texts  # noqa: PLC0415 - of near memories alone
+
         made = tile_texts(
             instance,
             name,

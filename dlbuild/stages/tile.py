@@ -9,10 +9,8 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.stages.near import near_plan
 from dlbuild.stages.predicted import predicted
 from dlbuild.stages.schedule import arrange
-from dlbuild.stages.split import core_plan
 from dlbuild.stages.strips import budget_of, strip_plan
 from dlbuild.stages.tiling import tile_memories
 
@@ -44,6 +42,8 @@ def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     if book is None:
         return whole
     if target.resources[1] > 1:
+        from dlbuild.stages.split import core_plan  # noqa: PLC0415 - of several cores alone
+
         known = costs or predicted(profile)
         return core_plan(graph, profile, known, target, options, book)
     memories = tile_memories(graph, target)
@@ -81,6 +81,8 @@ def _with_near(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it
     """Return a plan with what lies in the near memory, if there is one."""
     if not memories:
         return plan
+    from dlbuild.stages.near import near_plan  # noqa: PLC0415 - of near memories alone
+
     return near_plan(graph, profile, plan, memories, target, options, book)
 
 

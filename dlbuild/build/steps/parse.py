@@ -6,8 +6,6 @@ from pathlib import Path
 from dlbuild.build.job import Job
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec, derivation, weights
-from dlbuild.stages.batch import split_batch
-from dlbuild.stages.fold_channels import fold_constant_channels
 from dlbuild.stages.initializers import Unreadable, sketch_of
 from dlbuild.stages.parse import Parsed, parse
 from dlbuild.stages.parse_file import inputs_of
@@ -23,8 +21,12 @@ def run(job: Job) -> Mapping[str, bytes]:
     state = dict(settings.state)
     parsed = parse(settings.source, settings.shapes, book, settings.model, state)
     if settings.options.fold_constant_channels:
+        from dlbuild.stages.fold_channels import fold_constant_channels  # noqa: PLC0415 - seldom asked for
+
         parsed = fold_constant_channels(parsed, book)  # by the numbers of its weights
     if settings.batch is not None:
+        from dlbuild.stages.batch import split_batch  # noqa: PLC0415 - as above
+
         parsed = split_batch(parsed, book, settings.batch)
     numbers = weights.encode(parsed.weights)
     return {
