@@ -1,7 +1,7 @@
 """What a build would do now and why, and why each stage was made last time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dlbuild.build.engine import Engine
@@ -17,17 +17,25 @@ State = Literal["up to date", "would run", "is in the store", "depends"]
 class Forecast:
     """One stage. reasons: why it would be made; empty if it is up to date.
 
-    last: in which build it was made last, why, and what came of it; empty if never.
+    last: in which build it was made last, why, and what came of it; empty if never. number: of
+    that build, or 0.
     """
 
     stage: str
     state: State
     reasons: tuple[str, ...]
     last: str
+    number: int = 0
 
 
 def forecast(engine: Engine, pipeline: Pipeline, build: Build) -> Iterator[Forecast]:
     """Yield what would happen to each stage of one build, running none."""
+    for found in _states(engine, pipeline, build):
+        record = engine.ledger.record(build.label, found.stage)
+        yield replace(found, number=record.build if record is not None else 0)
+
+
+def _states(engine: Engine, pipeline: Pipeline, build: Build) -> Iterator[Forecast]:
     unsure: dict[str, str] = {}
     for stage in pipeline.on(engine.keys.recipe.targets[build.target]).stages:
         last = last_time(engine, stage, build)

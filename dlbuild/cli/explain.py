@@ -23,6 +23,9 @@ def arguments(parser: Parser) -> None:
     """Add its options."""
     add_targets(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--all", action="store_true", help="also what the last build that made anything left alone"
+    )
 
 
 def _known(ledger: Ledger) -> Pipeline:
@@ -40,7 +43,7 @@ def run(given: argparse.Namespace) -> int:
         rows = {label: [asdict(line) for line in lines] for label, lines in found.items()}
         print(json.dumps({"builds": number, "stages": rows}, indent=2))
         return 0
-    print("\n".join(forecast_text(found, number)))
+    print("\n".join(forecast_text(found, number, is_whole=given.all)))
     return 0
 
 

@@ -12,14 +12,29 @@ def status_line(finished: Finished) -> str:
     return f"{finished.label}: {finished.stage} ({how})"
 
 
-def forecast_text(found: Mapping[str, Sequence[Forecast]], number: int) -> Iterator[str]:
-    """Yield the lines of `dlbuild explain`. number: how many builds there were."""
+def forecast_text(
+    found: Mapping[str, Sequence[Forecast]], number: int, *, is_whole: bool = False
+) -> Iterator[str]:
+    """Yield the lines of `dlbuild explain`.
+
+    Args:
+        found: of each build its stages.
+        number: how many builds there were.
+        is_whole: also tell of stages that are up to date and older than the last build that made
+            any.
+    """
     yield f"{number} build{'s' if number != 1 else ''} so far"
+    newest = max((stage.number for stages in found.values() for stage in stages), default=0)
     for label, stages in found.items():
         yield ""
         yield label
-        width = max(len(stage.stage) for stage in stages)
-        for stage in stages:
+        shown = [s for s in stages if is_whole or s.state != "up to date" or s.number == newest]
+        older = len(stages) - len(shown)
+        width = max((len(stage.stage) for stage in shown), default=0)
+        if older:
+            what, them = (f"{older} stages are", "them") if older > 1 else ("1 stage is", "it")
+            yield f"  {what} up to date and older than build {newest}; --all shows {them}"
+        for stage in shown:
             why = f": {'; '.join(stage.reasons)}" if stage.reasons else ""
             join = " " if stage.state == "depends" else ""
             why = f"{join}{'; '.join(stage.reasons)}" if stage.state == "depends" else why

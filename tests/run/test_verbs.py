@@ -101,7 +101,7 @@ def test_size_prints_what_the_objects_take(capsys: pytest.CaptureFixture[str]) -
 
 def test_explain_tells_of_a_build(capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(capsys, "build")[0] == 0
-    code, text = ran(capsys, "explain", "pc")
+    code, text = ran(capsys, "explain", "--all", "pc")
     assert code == 0
     assert "net@pc\n  parse" in text
     assert "would run" not in text

@@ -351,8 +351,7 @@ def test_an_update_compiles_nothing_and_explain_says_so(project: Project) -> Non
     assert "compile" not in done.stdout
     said = project.dlbuild("explain").stdout
     assert "the weights changed" in said
-    assert "-> weight image changed, " in said
-    assert "embedded weights and weight tables did not" in said
+    assert "-> weight image changed, weight tables did not" in said
     assert project.dlbuild("build", "--check").returncode == 0
     assert project.files() == after
     # The old image fits the firmware as well as the new one.

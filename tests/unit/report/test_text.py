@@ -92,3 +92,28 @@ def test_a_verdict_says_which_element_is_worst_and_where_to_look() -> None:
         "  each kernel computes what the reference does: are the expected outputs of the samples"
         " this model's?"
     )
+
+
+def test_a_forecast_leaves_out_what_the_last_build_left_alone() -> None:
+    found = {
+        "kws@pc": (
+            Forecast("parse", "up to date", (), "ran in build 3: x -> y", 3),
+            Forecast("tile", "up to date", (), "ran in build 1: x -> y", 1),
+            Forecast("size", "would run", ("x",), "ran in build 1: x -> y", 1),
+        ),
+        "kws@m4": (Forecast("parse", "up to date", (), "ran in build 2: x -> y", 2),),
+    }
+    assert list(forecast_text(found, 4)) == [
+        "4 builds so far",
+        "",
+        "kws@pc",
+        "  1 stage is up to date and older than build 3; --all shows it",
+        "  parse  up to date",
+        "           ran in build 3: x -> y",
+        "  size   would run: x",
+        "           ran in build 1: x -> y",
+        "",
+        "kws@m4",
+        "  1 stage is up to date and older than build 3; --all shows it",
+    ]
+    assert "tile" in "".join(forecast_text(found, 4, is_whole=True))
