@@ -1,5 +1,7 @@
 """Fixtures of all tests, the flag that renews golden files, the time of each file of tests."""
 
+import os
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 GOLDEN = Path(__file__).parent / "golden"
 
 Golden = Callable[[str, Mapping[str, str]], None]
+Needs = Callable[..., None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,6 +72,19 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("DLBUILD_CACHE_DIR", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def needs() -> Needs:
+    """Skip a test if a program is missing; in CI none may be."""
+
+    def require(*programs: str) -> None:
+        missing = ", ".join(program for program in programs if shutil.which(program) is None)
+        if missing:
+            said = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+            said(f"not installed: {missing}")
+
+    return require
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Needs
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = sorted(
@@ -96,9 +98,8 @@ def test_the_example_writes_the_files_of_the_readme_and_its_c_compiles(tmp_path:
     assert compiled.returncode == 0, compiled.stderr
 
 
-def test_make_builds_a_firmware_as_the_readme_says(tmp_path: Path) -> None:
-    if shutil.which("make") is None:
-        pytest.skip("make is not installed")
+def test_make_builds_a_firmware_as_the_readme_says(tmp_path: Path, needs: Needs) -> None:
+    needs("make")
     folder = copied("digits", tmp_path)
     (folder / "main.c").write_text(blocks("c")[0] + "int main(void) { return classify() < 0; }\n")
     rule = "firmware: main.c $(SOURCES)\n\t$(CC) $(CPPFLAGS) -o $@ $^ $(LDLIBS)\n"

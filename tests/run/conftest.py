@@ -3,17 +3,20 @@
 import ctypes
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dlbuild.base.paths import builtin_folder
 from dlbuild.emit.environment import environment
 from dlbuild.emit.helpers import helper_text, helpers_of
 from dlbuild.emit.kernel import KernelText
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.instance import Instance
+from tests.conftest import Needs
 
 ENVIRONMENT = environment([Path(__file__).parents[2] / "templates"])
 WARNINGS = (
@@ -35,6 +38,7 @@ Printed = tuple[KernelText, Instance, Mapping[str, Array], Orders]
 
 Source = Callable[[Sequence[KernelText]], str]
 Compile = Callable[[Path, str, Sequence[str]], None]
+Formatted = Callable[[Path], str]
 Calls = Callable[..., list[dict[str, Array]]]
 
 
@@ -51,10 +55,11 @@ def source() -> Source:
 
 
 @pytest.fixture(scope="session")
-def compile_strictly() -> Compile:
+def compile_strictly(needs: Needs) -> Compile:
     """Compile a text in a folder by a command that ends in its outputs; no warning may come."""
 
     def compiled(folder: Path, code: str, command: Sequence[str]) -> None:
+        needs(command[0])
         (folder / "kernels.c").write_text(code, encoding="ascii")
         flags = ["-std=c99", *(f"-W{word}" for word in WARNINGS.split())]
         compiler, *rest = command
@@ -69,6 +74,21 @@ def compile_strictly() -> Compile:
         assert done.returncode == 0
 
     return compiled
+
+
+@pytest.fixture(scope="session")
+def formatted() -> Formatted:
+    """Return the text of a file of C as clang-format lays it out."""
+    tool = str(Path(sys.executable).with_name("clang-format"))
+    style = f"--style=file:{builtin_folder() / '.clang-format'}"
+
+    def laid_out(file: Path) -> str:
+        command = [tool, style, file.name]
+        folder = file.parent
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    return laid_out
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from onnx import numpy_helper
 
+from tests.conftest import Needs
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "embed" / "cmake"
 PROJECT = """\
@@ -41,9 +43,10 @@ targets:
   pc: {extends: host}
 """
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("cmake") is None and "CI" not in os.environ, reason="there is no cmake"
-)
+
+@pytest.fixture(autouse=True, scope="module")
+def _cmake(needs: Needs) -> None:
+    needs("cmake", "ninja")
 
 
 @pytest.fixture
@@ -139,10 +142,9 @@ def test_the_archive_that_dlbuild_compiled_can_be_linked(project: Path) -> None:
 
 
 def test_a_cross_build_finds_the_package_though_it_hides_those_of_this_machine(
-    project: Path,
+    project: Path, needs: Needs
 ) -> None:
-    if shutil.which("arm-none-eabi-gcc") is None and "CI" not in os.environ:
-        pytest.skip("there is no arm-none-eabi-gcc")
+    needs("arm-none-eabi-gcc")
     (project / "CMakeLists.txt").write_text(
         PROJECT.partition("add_executable")[0].replace("TARGET pc", "TARGET board")
     )

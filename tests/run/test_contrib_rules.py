@@ -6,6 +6,7 @@ from pathlib import Path
 from string import ascii_letters
 
 import numpy as np
+import onnxruntime
 import pytest
 import yaml
 from onnx import TensorProto, helper, numpy_helper, parser
@@ -18,8 +19,6 @@ from dlbuild.rulebook.interpret import interpret
 from dlbuild.rulebook.load import load_rules
 from dlbuild.rulebook.match import Wish, match
 from dlbuild.stages.parse import parse
-
-ort = pytest.importorskip("onnxruntime")
 
 ROOT = Path(__file__).parent.parent.parent
 BOOK = load_rules([ROOT])
@@ -166,9 +165,9 @@ def test_a_rule_is_within_one_of_onnx_runtime(
     case: Case, dtype: str, rounding: Rounding, tmp_path: Path
 ) -> None:
     file, inputs = made(case, dtype, tmp_path)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     (due,) = session.run(None, inputs)
     parsed = parse(file, {}, BOOK, "m")
     (op,) = parsed.graph.ops
@@ -508,9 +507,9 @@ def test_an_operator_gives_what_onnx_runtime_gives(
     file = tmp_path / "model.onnx"
     file.write_bytes(model)
     inputs = values_of(types)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     (due,) = session.run(None, inputs)
     parsed = parse(file, {}, BOOK, "m")
     (op,) = parsed.graph.ops

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Needs
+
 ROOT = Path(__file__).parent.parent.parent
 CORPUS = os.environ.get("DLBUILD_CORPUS", "")
 FLOATS = [
@@ -99,9 +101,11 @@ def test_the_same_bytes_come_from_every_machine(model: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("model", [*FLOATS, *INTEGERS])
-def test_a_cross_compiler_finds_nothing_to_warn_of(model: str, tmp_path: Path) -> None:
+def test_a_cross_compiler_finds_nothing_to_warn_of(
+    model: str, tmp_path: Path, needs: Needs
+) -> None:
     file = folder_of(model) / "model.onnx"
-    require(CC)
+    needs(CC)
     recipe(tmp_path, file, "{extends: cortex-m4f}")
     dlbuild(tmp_path, "build")
     (sizes,) = json.loads(dlbuild(tmp_path, "size", "--json"))
@@ -112,26 +116,21 @@ def test_a_cross_compiler_finds_nothing_to_warn_of(model: str, tmp_path: Path) -
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m3"])
 @pytest.mark.parametrize("model", INTEGERS)
 def test_integers_call_no_soft_float_on_a_core_without_an_fpu(
-    model: str, target: str, tmp_path: Path
+    model: str, target: str, tmp_path: Path, needs: Needs
 ) -> None:
     file = folder_of(model) / "model.onnx"
-    require(CC)
+    needs(CC)
     recipe(tmp_path, file, f"{{extends: {target}}}")
     dlbuild(tmp_path, "build")
     assert soft_floats(tmp_path, target) == []
 
 
-def test_floats_do_call_soft_float_there(tmp_path: Path) -> None:
+def test_floats_do_call_soft_float_there(tmp_path: Path, needs: Needs) -> None:
     """Show that the check above can fail."""
-    require(CC)
+    needs(CC)
     recipe(tmp_path, ROOT / "examples" / "digits" / "digits.onnx", "{extends: cortex-m3}")
     dlbuild(tmp_path, "build")
     assert "__aeabi_fmul" in soft_floats(tmp_path, "cortex-m3")
-
-
-def require(program: str) -> None:
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
 
 
 def soft_floats(folder: Path, target: str) -> list[str]:

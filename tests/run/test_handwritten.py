@@ -1,8 +1,6 @@
 """Hand-written kernels against the nest that they stand for, bit for bit, on random shapes."""
 
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -12,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlbuild.emit.environment import environment
 from dlbuild.emit.handwritten import is_one_run, render
 from dlbuild.emit.helpers import helper_text, helpers_of
-from dlbuild.emit.kernel import KernelText
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor
 from dlbuild.ir.target import Rounding
 from dlbuild.ir.weights import Array
@@ -26,16 +22,10 @@ from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
 from dlbuild.rulebook.rows import Part, row_kernel, rows_of
 from dlbuild.stages.groups import POINTS
+from tests.run.conftest import ENVIRONMENT, HEADER, Calls, Compile, Formatted, Printed, Source
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = environment([ROOT / "templates"])
 CORTEX_M4 = ("--target=arm-none-eabi", "--sysroot=/usr/lib/arm-none-eabi", "-mcpu=cortex-m4")
-HEADER = "".join(f"#include <{name}.h>\n" for name in ("math", "stdbool", "stdint", "string"))
-Orders = Mapping[str, tuple[int, ...]]
-Printed = tuple[KernelText, Instance, Mapping[str, Array], Orders]
-Calls = Callable[..., list[dict[str, Array]]]
-Compile = Callable[[Path, str, Sequence[str]], None]
-Source = Callable[[Sequence[KernelText]], str]
 
 
 @dataclass(frozen=True)
@@ -321,24 +311,15 @@ def test_no_hand_written_kernel_has_a_warning(
 
 
 def test_clang_format_leaves_hand_written_kernels_as_they_are(
-    tmp_path: Path, source: Source
+    tmp_path: Path, source: Source, formatted: Formatted
 ) -> None:
     rows = [kernel for name in ROWS for core in CORES for kernel in rows_printed(name, core)[:1]]
     rows += [k for name in COLUMNS for core in CORES for *_, k in stacks_printed(name, core)[:2]]
     rows += [kernel for name in ROWS for *_, kernel in parts_printed(name)[:1]]
     code = source([text for text, *_ in (*everything(), *rows)])
-    tool = Path(sys.executable).with_name("clang-format")
     (tmp_path / "kernels.c").write_text(code, encoding="ascii")
 
-    done = subprocess.run(
-        [tool, f"--style=file:{ROOT / '.clang-format'}", "kernels.c"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stdout == code
+    assert formatted(tmp_path / "kernels.c") == code
 
 
 ROWS = (

@@ -1,9 +1,7 @@
 """Kernels printed from the real rules, compiled, and compared with numpy's answer."""
 
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -11,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlbuild.emit.environment import environment
 from dlbuild.emit.helpers import helper_names, helper_text, helpers_of
 from dlbuild.emit.kernel import KernelText, render_kernel
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
@@ -21,17 +18,10 @@ from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.interpret import interpret, make
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
+from tests.run.conftest import ENVIRONMENT, HEADER, Calls, Compile, Formatted, Orders, Source
 
 ROOT = Path(__file__).parent.parent.parent
-HEADER = "".join(f"#include <{name}.h>\n" for name in ("math", "stdbool", "stdint", "string"))
-ENVIRONMENT = environment([ROOT / "templates"])
 MICROSOFT = "com.microsoft"
-Source = Callable[[Sequence[KernelText]], str]
-Compile = Callable[[Path, str, Sequence[str]], None]
-Orders = Mapping[str, tuple[int, ...]]
-Calls = Callable[
-    [Sequence[tuple[KernelText, Instance, Mapping[str, Array], Orders]]], list[dict[str, Array]]
-]
 
 T = tuple[str, tuple[int, ...]]
 F4: T = ("float32", ())
@@ -388,21 +378,12 @@ def test_no_kernel_and_no_helper_has_a_warning(
     compile_strictly(tmp_path, code, [*compiler, "-c", "-o", "kernels.o"])
 
 
-def test_clang_format_changes_nothing(tmp_path: Path, source: Source) -> None:
-    tool = Path(sys.executable).with_name("clang-format")
+def test_clang_format_changes_nothing(tmp_path: Path, source: Source, formatted: Formatted) -> None:
     helpers = [helper_text(ENVIRONMENT, name) for name in helper_names(ENVIRONMENT)]
     code = "\n".join([source([s.text for s in subjects().values()]), *helpers])
     (tmp_path / "kernels.c").write_text(code, encoding="ascii")
 
-    done = subprocess.run(
-        [tool, f"--style=file:{ROOT / '.clang-format'}", "kernels.c"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stdout == code
+    assert formatted(tmp_path / "kernels.c") == code
 
 
 def test_no_line_holds_what_a_reader_would_strike_out(source: Source) -> None:

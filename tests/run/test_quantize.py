@@ -12,7 +12,6 @@ import pytest
 from dlbuild.cli import main
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits"
-pytest.importorskip("onnxruntime")
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 import ctypes
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,8 +32,8 @@ from dlbuild.stages.render import render
 from dlbuild.stages.schedule import schedule
 from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
-
-Golden = Callable[[str, Mapping[str, str]], None]
+from tests.conftest import Golden, Needs
+from tests.run.conftest import Formatted
 
 BOARD = Target(
     "board",
@@ -231,9 +229,10 @@ def test_the_text_is_the_golden_one(case: str, golden: Golden) -> None:
 @pytest.mark.reported("c05_warnings")
 @pytest.mark.parametrize("compiler", COMPILERS, ids=lambda c: " ".join(c[:2]))
 @pytest.mark.parametrize("case", CASES)
-def test_no_compiler_warns(case: str, compiler: Sequence[str], tmp_path: Path) -> None:
-    if not shutil.which(compiler[0]):
-        pytest.skip(f"{compiler[0]} is not installed")
+def test_no_compiler_warns(
+    case: str, compiler: Sequence[str], tmp_path: Path, needs: Needs
+) -> None:
+    needs(compiler[0])
     model, options = CASES[case]
     folder = written(tmp_path / "c", plan(model(), options).files())
 
@@ -243,19 +242,15 @@ def test_no_compiler_warns(case: str, compiler: Sequence[str], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_clang_format_changes_nothing(case: str, tmp_path: Path) -> None:
-    program = Path(sys.executable).with_name("clang-format")
-    if not program.exists():
-        pytest.skip("clang-format is not installed")
+def test_clang_format_changes_nothing(case: str, tmp_path: Path, formatted: Formatted) -> None:
     model, options = CASES[case]
     files = plan(model(), options).files()
     folder = written(tmp_path / "c", files)
-    shutil.copy(builtin_folder() / ".clang-format", folder)
 
     for name in texts_of(files):
-        done = run(str(program), name, folder=folder)
-        assert done.stdout == files[name].decode("ascii")
-        assert max(map(len, done.stdout.splitlines())) <= 100
+        text = formatted(folder / name)
+        assert text == files[name].decode("ascii")
+        assert max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -272,9 +267,8 @@ def test_gcc_makes_no_copy_of_a_kernel_for_one_call(case: str, tmp_path: Path) -
 
 @pytest.mark.reported("c04_header_cpp")
 @pytest.mark.parametrize("case", CASES)
-def test_the_header_is_clean_in_cpp(case: str, tmp_path: Path) -> None:
-    if not shutil.which("g++"):
-        pytest.skip("g++ is not installed")
+def test_the_header_is_clean_in_cpp(case: str, tmp_path: Path, needs: Needs) -> None:
+    needs("g++")
     model, options = CASES[case]
     folder = written(tmp_path / "c", plan(model(), options).files())
     (folder / "use.cpp").write_text('#include "net.h"\n')
@@ -363,9 +357,10 @@ def test_tables_of_another_structure_do_not_link(tmp_path: Path) -> None:
     assert "undefined reference to `net_" in done.stderr
 
 
-def test_fixed_rounding_calls_no_float_function_on_a_core_without_fpu(tmp_path: Path) -> None:
-    if not shutil.which("arm-none-eabi-gcc"):
-        pytest.skip("arm-none-eabi-gcc is not installed")
+def test_fixed_rounding_calls_no_float_function_on_a_core_without_fpu(
+    tmp_path: Path, needs: Needs
+) -> None:
+    needs("arm-none-eabi-gcc")
     made = plan(int8_model(), Options(requantize="fixed"))
     folder = written(tmp_path / "c", made.files())
     flags = ("-mcpu=cortex-m3", "-mthumb", "-O2")
@@ -399,10 +394,9 @@ int main(void)
     ("tool", "commands"), [("make", ["make"]), ("cmake", ["cmake -S . -B .", "cmake --build ."])]
 )
 def test_the_fragment_adds_the_model_to_another_build(
-    tool: str, commands: Sequence[str], tmp_path: Path
+    tool: str, commands: Sequence[str], tmp_path: Path, needs: Needs
 ) -> None:
-    if not shutil.which(tool):
-        pytest.skip(f"{tool} is not installed")
+    needs(tool)
     gen = written(tmp_path / "gen", plan(float_model()).files())
     (gen / "net.mk").write_text(make_fragment("net"))
     (gen / "net.cmake").write_text(cmake_fragment("net"))
@@ -595,10 +589,7 @@ def test_a_static_arena_cannot_share_memory() -> None:
     )
 
 
-def test_long_names_of_ports_keep_within_the_line(tmp_path: Path) -> None:
-    program = Path(sys.executable).with_name("clang-format")
-    if not program.exists():
-        pytest.skip("clang-format is not installed")
+def test_long_names_of_ports_keep_within_the_line(tmp_path: Path, formatted: Formatted) -> None:
     names = ["serving_default_input_of_a_long_name:0", "StatefulPartitionedCall/softmax/long:1"]
     node = helper.make_node("Relu", [names[0]], [names[1]], "x" * 200)
     model = network(
@@ -607,7 +598,6 @@ def test_long_names_of_ports_keep_within_the_line(tmp_path: Path) -> None:
     for options in INTERFACES:
         files = plan(model, options).files("a_model_with_a_long_name")
         folder = written(tmp_path / "c", files)
-        shutil.copy(builtin_folder() / ".clang-format", folder)
 
         for name in texts_of(files):
-            assert run(str(program), name, folder=folder).stdout == files[name].decode("ascii")
+            assert formatted(folder / name) == files[name].decode("ascii")

@@ -18,6 +18,7 @@ import pytest
 
 from dlbuild.emit.literals import chunks, text
 from dlbuild.ir.weights import Array
+from tests.conftest import Needs
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "digits"
@@ -150,10 +151,11 @@ def limited(memory_bytes: int, seconds: int) -> Callable[[], None]:
 
 @pytest.mark.reported("c10_compile_cost")
 @pytest.mark.parametrize("compiler", ["gcc", "clang-14", "arm-none-eabi-gcc"])
-def test_a_large_table_compiles_in_little_time_and_memory(compiler: str, tmp_path: Path) -> None:
+def test_a_large_table_compiles_in_little_time_and_memory(
+    compiler: str, tmp_path: Path, needs: Needs
+) -> None:
     """100 bytes of memory and 2 microseconds for each float, and what a compiler takes for none."""
-    if not shutil.which(compiler):
-        pytest.skip(f"{compiler} is not installed")
+    needs(compiler)
     count = 2_000_000
     content = np.random.default_rng(1).normal(size=count).astype(np.float32).tobytes()
     shape = chunks(len(content))

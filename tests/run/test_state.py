@@ -2,9 +2,7 @@
 
 import ctypes
 import re
-import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +30,7 @@ from dlbuild.stages.render import render
 from dlbuild.stages.schedule import schedule
 from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
+from tests.run.conftest import Formatted
 
 Floats = npt.NDArray[np.float32]
 
@@ -313,20 +312,14 @@ def test_an_update_in_place_needs_no_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["training", "sum"])
-def test_clang_format_changes_nothing(name: str, tmp_path: Path) -> None:
-    program = Path(sys.executable).with_name("clang-format")
-    if not program.exists():
-        pytest.skip("clang-format is not installed")
+def test_clang_format_changes_nothing(name: str, tmp_path: Path, formatted: Formatted) -> None:
     for arena_of in ("static", "caller"):
         folder = tmp_path / arena_of
         folder.mkdir()
         options = Options(arena="caller") if arena_of == "caller" else Options()
         Library(NETS[name], options, folder)
-        shutil.copy(builtin_folder() / ".clang-format", folder)
         for file in ("net.c", "net.h"):
-            command = [str(program), file]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-            assert done.stdout == (folder / file).read_text()
+            assert formatted(folder / file) == (folder / file).read_text()
 
 
 def refused(net: Net, state: Mapping[str, str], folder: Path, options: Options) -> str:

@@ -5,7 +5,6 @@
 
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from dlbuild.stages.render import render
 from dlbuild.stages.schedule import schedule
 from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
+from tests.conftest import Needs
 
 CASES = int(os.environ.get("DLBUILD_STRIP_CASES", "6"))
 BOOK = load_rules([builtin_folder()])
@@ -350,10 +350,8 @@ def test_an_input_in_rows_of_pixels_behind_a_transpose_is_streamed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_no_byte_is_read_before_it_is_written(seed: int, tmp_path: Path) -> None:
-    if shutil.which("valgrind") is None:
-        assert "CI" not in os.environ, "valgrind is missing"
-        pytest.skip("valgrind is not installed")
+def test_no_byte_is_read_before_it_is_written(seed: int, tmp_path: Path, needs: Needs) -> None:
+    needs("valgrind")
     file = tmp_path / "net.onnx"
     onnx.save(network(seed, "int8"), file)
     options = Options(requantize="fixed", optimize="ram", arena="caller", hook=True)
@@ -375,10 +373,10 @@ def test_no_byte_is_read_before_it_is_written(seed: int, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("target", [near_target(700), near_target(400, 2000)], ids=["1", "2"])
-def test_no_byte_of_a_window_is_read_before_it_has_come(target: Target, tmp_path: Path) -> None:
-    if shutil.which("valgrind") is None:
-        assert "CI" not in os.environ, "valgrind is missing"
-        pytest.skip("valgrind is not installed")
+def test_no_byte_of_a_window_is_read_before_it_has_come(
+    target: Target, tmp_path: Path, needs: Needs
+) -> None:
+    needs("valgrind")
     file = tmp_path / "net.onnx"
     onnx.save(network(1, "int8"), file)
     options = Options(requantize="fixed", arena="caller", hook=True)
@@ -392,10 +390,8 @@ def test_no_byte_of_a_window_is_read_before_it_has_come(target: Target, tmp_path
     program.listen(run_input(model, [{name: values}], 3), MEMCHECK)
 
 
-def test_a_byte_that_is_read_before_it_is_written_is_seen(tmp_path: Path) -> None:
-    if shutil.which("valgrind") is None:
-        assert "CI" not in os.environ, "valgrind is missing"
-        pytest.skip("valgrind is not installed")
+def test_a_byte_that_is_read_before_it_is_written_is_seen(tmp_path: Path, needs: Needs) -> None:
+    needs("valgrind")
     file = tmp_path / "net.onnx"
     onnx.save(network(0, "int8"), file)
     options = Options(requantize="fixed", optimize="ram", input="streamed", output="arena")

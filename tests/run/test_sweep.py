@@ -70,7 +70,6 @@ def test_points_that_do_not_fit_are_part_of_the_table(project: Path) -> None:
 
 
 def test_a_scheduler_that_does_not_answer_is_named(project: Path) -> None:
-    pytest.importorskip("distributed", reason="Dask is an extra")
     done = sweep(project, "--scheduler", "tcp://127.0.0.1:9")
     assert done.returncode == 2
     assert "--scheduler tcp://127.0.0.1:9: error: no scheduler answers" in done.stderr

@@ -1,6 +1,5 @@
 """Verify finds what is wrong with the C, and only that. The models are those of the examples."""
 
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from dlbuild.stages.render import render
 from dlbuild.stages.schedule import schedule
 from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
+from tests.conftest import Needs
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 HOST = Target("host", memories=(Memory("sram"),), features=("fpu",))
@@ -315,9 +315,10 @@ def test_what_depends_on_an_old_arena_is_not_repeatable(digits: Callable[..., Ca
     assert not verdict.passed
 
 
-def test_a_cross_compiler_is_replaced_by_the_machines_own(digits: Callable[..., Case]) -> None:
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip("arm-none-eabi-gcc is not installed")
+def test_a_cross_compiler_is_replaced_by_the_machines_own(
+    digits: Callable[..., Case], needs: Needs
+) -> None:
+    needs("arm-none-eabi-gcc")
     case = digits()
     tools = Toolchain("arm-none-eabi-gcc", "arm-none-eabi-ar", "arm-none-eabi-size")
     case.built = replace(case.built, target=replace(HOST, name="board", toolchain=tools))

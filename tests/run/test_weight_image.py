@@ -19,6 +19,7 @@ from dlbuild.stages.image_layout import image_layout
 from dlbuild.stages.schedule import schedule
 from dlbuild.stages.sources import Sources, sources
 from dlbuild.stages.tile import tile
+from tests.conftest import Needs
 from tests.run.test_render import (
     BOARD,
     Plan,
@@ -293,12 +294,8 @@ def test_a_retrained_model_changes_its_image_alone() -> None:
         assert [name for name in first if first[name] != second[name]] == ["net_image.bin"]
 
 
-@pytest.mark.skipif(
-    subprocess.run(["arm-none-eabi-gcc", "--version"], capture_output=True, check=False).returncode
-    != 0,
-    reason="arm-none-eabi-gcc is not installed",
-)
-def test_a_big_endian_core_is_refused_by_its_compiler(tmp_path: Path) -> None:
+def test_a_big_endian_core_is_refused_by_its_compiler(tmp_path: Path, needs: Needs) -> None:
+    needs("arm-none-eabi-gcc")
     folder = written(tmp_path / "c", plan(int8_model(1), IMAGE).files())
 
     said = run("arm-none-eabi-gcc", "-mbig-endian", "-c", "net_weights.c", folder=folder).stderr

@@ -1,7 +1,5 @@
 """Recipes built and run on emulated cores."""
 
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from dlbuild.build.project import Build
 from dlbuild.build.recipe import read_recipe
 from dlbuild.build.stage import Pipeline
 from dlbuild.run.toolchain import identify
+from tests.conftest import Needs
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
@@ -27,14 +26,9 @@ Project = Callable[..., None]
 Made = Callable[..., tuple[Engine, dict[str, Build]]]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip where an emulator is missing; in CI nothing may be."""
-    missing = [name for name in PROGRAMS if shutil.which(name) is None]
-    if not missing or os.environ.get("CI") == "true":
-        return
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=f"no {', '.join(missing)}"))
+@pytest.fixture(autouse=True, scope="session")
+def _emulators(needs: Needs) -> None:
+    needs(*PROGRAMS)
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """The scripts for shells, read by those that are here."""
 
-import shutil
 import subprocess
 
 import pytest
 
 from dlbuild.cli import main
 from dlbuild.cli.verbs import VERBS
+from tests.conftest import Needs
 
 
 def script(capsys: pytest.CaptureFixture[str], shell: str) -> str:
@@ -39,9 +39,10 @@ def test_bash_completes_the_options_of_the_verb(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_reads_its_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shell_reads_its_script(
+    shell: str, capsys: pytest.CaptureFixture[str], needs: Needs
+) -> None:
     text = script(capsys, shell)
     assert all(verb in text for verb in VERBS)
-    if shutil.which(shell) is None:
-        pytest.skip(f"there is no {shell}")
+    needs(shell)
     subprocess.run([shell, "-n"], input=text, text=True, check=True)

@@ -21,7 +21,6 @@ def saved(folder: Path, kind: str, opset: int) -> Path:
 
 
 def test_the_runtime_answers_for_a_model_of_which_no_tensor_is_wanted(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
     answer = ask_runtime(saved(tmp_path, "Relu", 13), [{"x": X}], ["only_in_our_graph"])
     assert answer.runs is not None
     assert answer.notes == ()

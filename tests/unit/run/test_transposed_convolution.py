@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -16,7 +17,6 @@ from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.run.reference import Model, computed
 from dlbuild.stages.parse import parse
 
-runtime = pytest.importorskip("onnxruntime")
 CASES = [
     case
     for case in product(
@@ -57,7 +57,7 @@ def test_its_size_is_that_of_runtimes(
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, tmp_path / "m.onnx")
-    session = runtime.InferenceSession(
+    session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     (due,) = session.run(None, {"x": x})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import numpy_helper
 
@@ -59,12 +60,11 @@ class Reader:
         self, text: str, constants: Constants | None, feeds: Constants, *, within: float = 0.0
     ) -> Parsed:
         """Read a model; its graph must compute what ONNX Runtime computes from the file."""
-        runtime = pytest.importorskip("onnxruntime")
         path = self.save(text, constants)
         parsed = self.parse(path)
-        options = runtime.SessionOptions()
-        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = runtime.InferenceSession(
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(
             path.read_bytes(), options, providers=["CPUExecutionProvider"]
         )
         for ours, theirs in zip(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
@@ -17,7 +18,6 @@ from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.run.reference import Model, computed
 from dlbuild.stages.parse import parse
 
-runtime = pytest.importorskip("onnxruntime")
 KINDS = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int64): TensorProto.INT64}
 KERNELS = ["LINEAR", "POLY", "RBF", "SIGMOID"]
 
@@ -57,7 +57,7 @@ def require_same(folder: Path, node: NodeProto, inputs: Mapping[str, Array]) -> 
     values: dict[str, Array] = {**weights, **inputs}
     for op in graph.ops:
         values |= computed(op, Model(file, graph, weights, book()), values)
-    session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     for name, due in zip(node.output, session.run(None, dict(inputs)), strict=True):
         assert values[name].shape == due.shape
         assert values[name].dtype == due.dtype
