@@ -11,7 +11,7 @@ from dlbuild.emit.itext import Place
 from dlbuild.emit.liveness import live_steps, variables_of
 from dlbuild.emit.ranges import Span, box_of
 from dlbuild.rulebook.address import address, view_strides
-from dlbuild.rulebook.derive import Orders, step_values, told_axes
+from dlbuild.rulebook.derive import Orders, offset_accesses, step_values, told_axes
 from dlbuild.rulebook.index import Atom, Bound, Folded, Index, Quotient, Remainder
 from dlbuild.rulebook.instance import Access, Condition, Fold, Let, Loop, Nest, Operand, Store
 from dlbuild.rulebook.interpret import used_accesses
@@ -320,13 +320,7 @@ def _mergeable(nest: Lowered, apart: frozenset[str]) -> Iterator[tuple[str, str]
     lists = [nest.domain, *(step.over for step in nest.steps)]
     pinned = {*_pinned(nest), *apart}
     flats = [place.flat for place in nest.place.values()]
-    flats += [
-        nest.model_place[part.access]
-        for step in nest.steps
-        for value in step_values(step)
-        for part in walk(value)
-        if isinstance(part, Offset)
-    ]
+    flats += [nest.model_place[access] for access in offset_accesses(nest.steps)]
     for axes in lists:
         for outer, inner in pairwise(axes):
             if {outer, inner} & pinned:

@@ -11,6 +11,7 @@ from dlbuild.rulebook.derive import loaded_operands, step_reads, used_by
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Condition, Fold, Instance, Loop, Nest, Operand
 from dlbuild.rulebook.value import (
+    STORED_TYPE,
     Binary,
     Call,
     Compare,
@@ -111,20 +112,9 @@ def multiplied(fold: Fold, nest: Nest, instance: Instance) -> str | None:
             return None
 
 
-_DTYPE_OF: Mapping[Type, str] = {
-    "bool": "bool",
-    "i32": "int32",
-    "u32": "uint32",
-    "i64": "int64",
-    "u64": "uint64",
-    "f32": "float32",
-    "f64": "float64",
-}
-
-
 def _multiplied_as(stored: Sequence[str], type_: Type) -> str:
     """Return the stored type of the first factor if the product is of its family."""
-    computed = _DTYPE_OF[type_]
+    computed = STORED_TYPE[type_]
     is_float = DTYPES[computed].kind == "float"
     alike = [d for d in stored if (DTYPES[d].kind == "float") == is_float]
     return alike[0] if alike else computed

@@ -9,7 +9,7 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.address import address
 from dlbuild.rulebook.index import Index, Loaded
 from dlbuild.rulebook.instance import Access, Fold, Instance, Loop, Nest, Operand
-from dlbuild.rulebook.value import Binary, Call, Expr, Local, Lookup, Position, Read, walk
+from dlbuild.rulebook.value import Binary, Call, Expr, Local, Lookup, Offset, Position, Read, walk
 
 Orders = Mapping[str, tuple[int, ...]]
 """Axis order in memory of operands by name; an absent one lies in the model's own order."""
@@ -70,6 +70,13 @@ def told_axes(access: Mapping[str, Access], steps: Sequence[Loop]) -> Iterator[s
             for expr in walk(value):
                 if isinstance(expr, Position):
                     yield from expr.index.axes()
+
+
+def offset_accesses(steps: Sequence[Loop]) -> Iterator[str]:
+    """Yield the accesses of which a value is where in its tensor their element lies."""
+    for step in steps:
+        for value in step_values(step):
+            yield from (e.access for e in walk(value) if isinstance(e, Offset))
 
 
 def step_reads(step: Loop) -> tuple[str, ...]:
@@ -140,8 +147,11 @@ def is_once_each(index: Index, extents: Mapping[str, int]) -> bool:
     return True
 
 
-def view_of(instance: Instance, orders: Orders) -> View | None:
-    """Return the input whose bytes the output already is, if the instance only renames them."""
+def copy_of(instance: Instance) -> tuple[Nest, Access, Access] | None:
+    """Return the nest, the read and the write of an instance that stores what it reads, no more.
+
+    What it reads is an element of an input at every point; there are no guards.
+    """
     if len(instance.nests) != 1 or len(instance.nests[0].steps) != 1:
         return None
     (nest,) = instance.nests
@@ -151,9 +161,20 @@ def view_of(instance: Instance, orders: Orders) -> View | None:
     (store,) = step.stores
     if not isinstance(store.value, Read):
         return None
-    read, write = nest.access[store.value.access], nest.access[store.access]
+    read = nest.access[store.value.access]
+    if read.guards or instance.operand(read.operand).role != "input":
+        return None
+    return nest, read, nest.access[store.access]
+
+
+def view_of(instance: Instance, orders: Orders) -> View | None:
+    """Return the input whose bytes the output already is, if the instance only renames them."""
+    copy = copy_of(instance)
+    if copy is None:
+        return None
+    nest, read, write = copy
     source, output = instance.operand(read.operand), instance.operand(write.operand)
-    if read.guards or write.guards or source.dtype != output.dtype or source.role != "input":
+    if write.guards or source.dtype != output.dtype:
         return None
     distance = place(nest, read, instance, orders) - place(nest, write, instance, orders)
     bits = distance.constant * DTYPES[source.dtype].bits

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.rulebook.derive import loaded_operands, step_reads, step_values
+from dlbuild.rulebook.derive import loaded_operands, offset_accesses, step_reads, step_values
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Instance, Let, Nest, Operand
 from dlbuild.rulebook.range import fits
@@ -65,9 +65,7 @@ def reads_of(tensor: str, instance: Instance, nest: Nest) -> frozenset[str]:
     names = inputs_named(tensor, instance)
     if loaded_operands(nest) & set(names):
         raise NoFusion(f"{instance.kind} uses the tensor as an index")
-    values = [v for step in nest.steps for v in step_values(step)]
-    asked = {e.access for v in values for e in walk(v) if isinstance(e, Offset)}
-    if any(nest.access[a].operand in names for a in asked):
+    if any(nest.access[a].operand in names for a in offset_accesses(nest.steps)):
         raise NoFusion(f"{instance.kind} uses the place of an element of the tensor")
     read = {r for step in nest.steps for r in step_reads(step)}
     return frozenset(a for a in read if nest.access[a].operand in names)

@@ -14,12 +14,11 @@ from math import prod
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.tile_plan import RowRead
 from dlbuild.rulebook.address import view_strides
-from dlbuild.rulebook.derive import Orders, loaded_operands, order_in, step_reads, step_values
+from dlbuild.rulebook.derive import Orders, loaded_operands, offset_accesses, order_in, step_reads
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Instance, Nest, Operand
 from dlbuild.rulebook.rule import NEST_TEMPLATE
 from dlbuild.rulebook.tiles import Partial, at, partial, several, shifted
-from dlbuild.rulebook.value import Offset, walk
 
 ROW = "row"
 """The name under which a kernel is given its row."""
@@ -118,12 +117,11 @@ def rows_of(instance: Instance, orders: Orders, constants: frozenset[str]) -> Ro
         if o.role == "output" or (o.role == "input" and o.tensor not in constants)
     }
     used = {name: a for name, a in nest.access.items() if a.operand in active}
-    values = (part for step in nest.steps for v in step_values(step) for part in walk(v))
     is_odd = any(DTYPES[instance.operand(name).dtype].bits % 8 for name in active)
     if (
         len(outputs) != 1
         or is_odd
-        or any(isinstance(part, Offset) for part in values)
+        or any(offset_accesses(nest.steps))
         or loaded_operands(nest) & active
     ):
         return None

@@ -10,21 +10,10 @@ from dlbuild.rulebook.derive import splittable_axes
 from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.instance import Access, Fold, Loop, Nest, Operand, Store
 from dlbuild.rulebook.substitution import Substitution
-from dlbuild.rulebook.value import Choose, Compare, Expr, Local, Number, Position, Read, Type
+from dlbuild.rulebook.value import STORED_TYPE, Choose, Compare, Expr, Local, Number, Position, Read
 
 Box = Mapping[str, tuple[int, int]]
 """Half-open ranges of axes; an axis that is not mentioned runs whole."""
-
-STORED: dict[Type, str] = {
-    "bool": "bool",
-    "i32": "int32",
-    "u32": "uint32",
-    "i64": "int64",
-    "u64": "uint64",
-    "f32": "float32",
-    "f64": "float64",
-}
-"""The element type that keeps a value of a compute type from one tile to the next."""
 
 
 class Window(NamedTuple):
@@ -184,7 +173,7 @@ def partial(nest: Nest, axis: str, start: Index) -> Partial | None:
 def _sum(fold: Fold, kept: tuple[str, ...], nest: Nest) -> Operand:
     name = f"{fold.name}_sums"
     shape = tuple(nest.extent[a] for a in kept)
-    return Operand(name, name, STORED[fold.type], shape, "scratch")
+    return Operand(name, name, STORED_TYPE[fold.type], shape, "scratch")
 
 
 def _start(fold: Fold, start: Index, before: Expr) -> Expr:

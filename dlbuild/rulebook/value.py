@@ -33,6 +33,17 @@ COMPUTE_TYPE: dict[str, Type] = {
 }
 """The type in which a stored element takes part in an expression."""
 
+STORED_TYPE: dict[Type, str] = {
+    "bool": "bool",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "u64": "uint64",
+    "f32": "float32",
+    "f64": "float64",
+}
+"""The element type that keeps a value of a compute type as it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Number:

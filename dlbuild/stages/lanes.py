@@ -7,10 +7,9 @@ what is left out of one is left out of all.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from dlbuild.rulebook.derive import step_values, told_axes
+from dlbuild.rulebook.derive import offset_accesses, told_axes
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Instance, Nest
-from dlbuild.rulebook.value import Offset, walk
 
 Lane = tuple[str, int]
 """A tensor's name, and a number of its axes."""
@@ -94,9 +93,6 @@ def position_of(access: Access, number: int, shape: tuple[int, ...]) -> int | No
 def _entangled(nest: Nest) -> Iterator[str]:
     """Yield the loops whose number decides more than which elements are read and written."""
     yield from told_axes(nest.access, nest.steps)
-    for step in nest.steps:
-        for value in step_values(step):
-            for expr in walk(value):
-                if isinstance(expr, Offset):
-                    for index in nest.access[expr.access].index:
-                        yield from index.axes()
+    for access in offset_accesses(nest.steps):
+        for index in nest.access[access].index:
+            yield from index.axes()

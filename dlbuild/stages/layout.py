@@ -15,9 +15,8 @@ from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Layout
 from dlbuild.ir.target import Options
 from dlbuild.rulebook.address import view_strides
-from dlbuild.rulebook.derive import own_order, used_by
+from dlbuild.rulebook.derive import copy_of, own_order, used_by
 from dlbuild.rulebook.instance import Access, Instance, Operand
-from dlbuild.rulebook.value import Read
 
 Order = tuple[int, ...]
 
@@ -262,21 +261,13 @@ def _completed(order: Sequence[int], operand: Operand) -> Order:
 
 def reordering(instance: Instance) -> Reordering | None:
     """Return what an instance does if it only reorders the axes of its input."""
-    if instance.role != "copy" or len(instance.nests) != 1 or len(instance.nests[0].steps) != 1:
+    copy = copy_of(instance)
+    if instance.role != "copy" or copy is None:
         return None
-    (nest,) = instance.nests
-    (step,) = nest.steps
-    if step.over or step.when or step.lets or step.folds or len(step.stores) != 1:
-        return None
-    (store,) = step.stores
-    if not isinstance(store.value, Read):
-        return None
-    read, write = nest.access[store.value.access], nest.access[store.access]
+    _, read, write = copy
     source, output = instance.operand(read.operand), instance.operand(write.operand)
     is_whole = read.view == source.shape and write.view == output.shape
-    if read.guards or source.role != "input" or not is_whole:
-        return None
-    if prod(source.shape) != prod(output.shape):
+    if not is_whole or prod(source.shape) != prod(output.shape):
         return None
     read_by, written_by = _axis_numbers(read), _axis_numbers(write)
     if read_by is None or written_by is None or set(read_by) != set(written_by):

@@ -11,6 +11,7 @@ from dlbuild.rulebook.address import view_strides
 from dlbuild.rulebook.derive import (
     carried_axes,
     loaded_operands,
+    offset_accesses,
     parallel_axes,
     splittable_axes,
     step_reads,
@@ -20,7 +21,7 @@ from dlbuild.rulebook.derive import (
 from dlbuild.rulebook.index import Index, Quotient, Remainder
 from dlbuild.rulebook.instance import Access, Instance, Nest, Operand
 from dlbuild.rulebook.rule import NEST_TEMPLATE
-from dlbuild.rulebook.value import Offset, Position, walk
+from dlbuild.rulebook.value import Position, walk
 
 Ranges = Mapping[str, tuple[int, int]]
 """A half-open range for each loop axis."""
@@ -277,11 +278,9 @@ def _pinned(nest: Nest) -> Iterator[str]:
                 continue
             if not isinstance(atom, Quotient | Remainder) or list(atom.of.entangled_axes()):
                 yield from Index.atom(atom).axes()
-    for step in nest.steps:
-        for value in step_values(step):
-            for expr in walk(value):
-                if isinstance(expr, Offset):
-                    yield from (a for i in nest.access[expr.access].index for a in i.axes())
+    for access in offset_accesses(nest.steps):
+        for index in nest.access[access].index:
+            yield from index.axes()
 
 
 def _border(nest: Nest, axis: str) -> int:

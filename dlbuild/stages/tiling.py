@@ -10,7 +10,7 @@ from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Cut, Level, NearBuffer, Tiling
-from dlbuild.rulebook.tiles import STORED
+from dlbuild.rulebook.value import STORED_TYPE
 from dlbuild.stages.tasks import boxes, deciding, moves
 from dlbuild.stages.tile_search import Near, search
 from dlbuild.stages.tile_space import TileSpace, window
@@ -130,7 +130,7 @@ def _buffers(
         shape = tuple(sizes.get(a, space.nest.extent[a]) for a in kept)
         for step in space.nest.steps:
             for fold in step.folds:
-                place(f"{fold.name}_sums", STORED[fold.type], shape, 1)
+                place(f"{fold.name}_sums", STORED_TYPE[fold.type], shape, 1)
     return found
 
 
