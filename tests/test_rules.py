@@ -19,11 +19,11 @@ import yaml
 
 from dlbuild.base.errors import UserError
 from dlbuild.emit.ctypes import STORAGE
-from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
-from dlbuild.ir.weights import Array, dtype_name
+from dlbuild.ir.weights import dtype_name
 from dlbuild.rulebook.interpret import interpret
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
+from tests.node_graph import graph_of
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "rules" / "ops").glob("*.yaml"))
@@ -93,43 +93,6 @@ def operators(document: Mapping[str, object]) -> list[str]:
     return [str(document["op"])] if "op" in document else list(listed)  # type: ignore[call-overload] # a map
 
 
-def attribute(proto: onnx.AttributeProto) -> Attribute:
-    value = onnx.helper.get_attribute_value(proto)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, list):
-        return tuple(v.decode() if isinstance(v, bytes) else v for v in value)
-    if not isinstance(value, int | float):
-        raise UserError("an attribute that is a tensor")
-    return value
-
-
-def graph_of(case: Case, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> Graph:
-    node = case.node
-    op = Op(
-        name="node",
-        kind=node.op_type,
-        inputs=tuple(node.input),
-        outputs=tuple(node.output),
-        attributes=tuple((a.name, attribute(a)) for a in node.attribute),
-        domain=node.domain,
-        opset=case.model.opset_import[0].version,
-    )
-    arrays = {**inputs, **outputs}
-    values = [op.inputs[i] for i in sorted(book().value_inputs(op)) if op.inputs[i]]
-    zeros = [op.inputs[i] for i in sorted(book().all_zero_inputs(op)) if op.inputs[i]]
-    return Graph(
-        name="case",
-        inputs=tuple(inputs)[:1],
-        outputs=tuple(outputs),
-        tensors=tuple(Tensor(n, dtype_name(a), a.shape) for n, a in arrays.items()),
-        ops=(op,),
-        constants=tuple(inputs)[1:],
-        values=tuple(Value(n, arrays[n].shape, tuple(arrays[n].ravel().tolist())) for n in values),
-        facts=tuple(Fact("all_zero", (n,)) for n in zeros if not arrays[n].any()),
-    )
-
-
 def checked(case: Case) -> str:
     """Return what is wrong with a case, or nothing; raise UserError if no rule takes it."""
     names = [entry.name for entry in case.model.graph.input]
@@ -141,7 +104,7 @@ def checked(case: Case) -> str:
     inputs = dict(zip(names, map(np.asarray, case.given), strict=True))
     results = [entry.name for entry in case.model.graph.output]
     outputs = dict(zip(results, map(np.asarray, case.due), strict=True))
-    graph = graph_of(case, inputs, outputs)
+    graph = graph_of(case.model, inputs, outputs, book())
     instance = match(graph.ops[0], graph, book(), Wish())
     if not instance.nests:
         return ""  # it has a C template instead of steps: that it matches is all to say here

@@ -5,7 +5,6 @@ its outputs before it reads, unless the pair is in place, so that a plan which o
 fails.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import assume, given, settings
@@ -19,6 +18,7 @@ from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.tile import tile
+from tests.kernels import kernel
 
 SIZE = {"int8": 1, "int16": 2, "float32": 4}
 TARGET = Target("board", (Memory("sram", align_bytes=1),))
@@ -33,33 +33,6 @@ class Case:
     plan: Schedule
 
 
-def kernel(
-    number: int,
-    reads: Sequence[str],
-    write: str,
-    alias: Alias | None,
-    in_place: tuple[tuple[str, str], ...],
-) -> Kernel:
-    return Kernel(
-        name=f"k{number}",
-        anchor=f"node{number}",
-        prologue=(),
-        epilogue=(),
-        rule="test.yaml#Any",
-        variant="",
-        reads=tuple(reads),
-        writes=(write,),
-        constants=(),
-        macs=0,
-        flops=0,
-        bytes_read=0,
-        bytes_written=0,
-        cycles=0,
-        alias=alias,
-        in_place=in_place,
-    )
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     tensors = [Tensor("x0", draw(st.sampled_from(sorted(SIZE))), (draw(st.integers(1, 6)),))]
@@ -70,20 +43,20 @@ def cases(draw: st.DrawFn) -> Case:
     for number in range(draw(st.integers(1, 8))):
         name = f"t{number}"
         reads = draw(st.lists(st.sampled_from(tensors), min_size=1, max_size=3, unique=True))
-        source = reads[0]
+        source, names = reads[0], " ".join(t.name for t in reads)
         form = draw(st.sampled_from(("compute", "in place", "view")))
         if form == "view":
             first = draw(st.integers(0, source.count - 1))
             made = Tensor(name, source.dtype, (draw(st.integers(1, source.count - first)),))
             alias = Alias(source.name, first * SIZE[source.dtype])
-            kernels.append(kernel(number, [source.name], name, alias, ()))
+            kernels.append(kernel(f"k{number}", source.name, name, alias=alias))
         elif form == "in place":
             made = replace(source, name=name)
             pairs = tuple((t.name, name) for t in reads if t.size_bytes == made.size_bytes)
-            kernels.append(kernel(number, [t.name for t in reads], name, None, pairs))
+            kernels.append(kernel(f"k{number}", names, name, in_place=pairs))
         else:
             made = Tensor(name, draw(st.sampled_from(sorted(SIZE))), (draw(st.integers(1, 6)),))
-            kernels.append(kernel(number, [t.name for t in reads], name, None, ()))
+            kernels.append(kernel(f"k{number}", names, name))
         tensors.append(made)
     written = [k.writes[0] for k in kernels]
     outputs = draw(st.lists(st.sampled_from(written), min_size=1, max_size=3, unique=True))

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from dlbuild.base.paths import builtin_folder
+from dlbuild.cli import main
 from dlbuild.emit.environment import environment
 from dlbuild.emit.helpers import helper_text, helpers_of
 from dlbuild.emit.kernel import KernelText
@@ -38,6 +40,7 @@ Printed = tuple[KernelText, Instance, Mapping[str, Array], Orders]
 
 Source = Callable[[Sequence[KernelText]], str]
 Compile = Callable[[Path, str, Sequence[str]], None]
+Verifies = Callable[[onnx.ModelProto], None]
 Formatted = Callable[[Path], str]
 Calls = Callable[..., list[dict[str, Array]]]
 
@@ -89,6 +92,24 @@ def formatted() -> Formatted:
         return done.stdout
 
     return laid_out
+
+
+@pytest.fixture
+def verifies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Verifies:
+    """Build a model for this machine; its C must compute what ONNX Runtime computes."""
+
+    def verified(model: onnx.ModelProto) -> None:
+        (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+        (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
+        monkeypatch.chdir(tmp_path)
+        code = main.run(("verify",))
+        out = capsys.readouterr().out
+        assert code == 0, out
+        assert "against ONNX Runtime" in out
+
+    return verified
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ import yaml
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from dlbuild.base.errors import UserError
-from dlbuild.cli import main
 from dlbuild.ir.target import Rounding
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.interpret import interpret
 from dlbuild.rulebook.load import load_rules
 from dlbuild.rulebook.match import Wish, match
 from dlbuild.stages.parse import parse
+from tests.run.conftest import Verifies
 
 ROOT = Path(__file__).parent.parent.parent
 BOOK = load_rules([ROOT])
@@ -524,10 +524,7 @@ def test_an_operator_gives_what_onnx_runtime_gives(
 
 @pytest.mark.parametrize("case", IN_C, ids=lambda case: case[1])
 def test_a_template_computes_what_onnx_runtime_computes(
-    case: tuple[list[str], str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    case: tuple[list[str], str, str], verifies: Verifies
 ) -> None:
     types, call, given = case
     model = parser.parse_model(text_of(types, call))
@@ -537,13 +534,7 @@ def test_a_template_computes_what_onnx_runtime_computes(
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     model.graph.initializer.extend(constants)
-    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
-    monkeypatch.chdir(tmp_path)
-    code = main.run(("verify",))
-    out = capsys.readouterr().out
-    assert code == 0, out
-    assert "against ONNX Runtime" in out
+    verifies(model)
 
 
 @pytest.mark.parametrize(("types", "call", "because"), REFUSED)

@@ -13,12 +13,13 @@ from dlbuild.emit.ctypes import STORAGE
 from dlbuild.emit.environment import environment
 from dlbuild.emit.kernel import KernelText, render_kernel
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor, Value
+from dlbuild.ir.graph import Graph
 from dlbuild.ir.weights import Array, dtype_name
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.interpret import interpret, make
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import match
+from tests.node_graph import graph_of
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = environment([ROOT / "templates"])
@@ -61,43 +62,6 @@ def node_cases() -> Iterator[tuple[str, onnx.ModelProto, Arrays, Arrays]]:
 
 ENCODED = {name for name, d in DTYPES.items() if d.bits < 8 or (d.kind == "float" and d.bits < 32)}
 """Element types that ctypes cannot pass; `tests/run/test_conformance.py` has their cases."""
-
-
-def attribute(proto: onnx.AttributeProto) -> Attribute:
-    value = onnx.helper.get_attribute_value(proto)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, list):
-        return tuple(v.decode() if isinstance(v, bytes) else v for v in value)
-    assert isinstance(value, int | float)
-    return value
-
-
-def graph_of(model: onnx.ModelProto, inputs: Arrays, outputs: Arrays) -> Graph:
-    """Return the node as a graph whose inputs but the first are constants."""
-    node = model.graph.node[0]
-    op = Op(
-        "node",
-        node.op_type,
-        tuple(node.input),
-        tuple(node.output),
-        tuple((a.name, attribute(a)) for a in node.attribute),
-        node.domain,
-        model.opset_import[0].version,
-    )
-    arrays = {**inputs, **outputs}
-    known = [op.inputs[i] for i in sorted(book().value_inputs(op)) if op.inputs[i]]
-    zeros = [op.inputs[i] for i in sorted(book().all_zero_inputs(op)) if op.inputs[i]]
-    return Graph(
-        name="case",
-        inputs=tuple(inputs)[:1],
-        outputs=tuple(outputs),
-        tensors=tuple(Tensor(n, dtype_name(a), a.shape) for n, a in arrays.items()),
-        ops=(op,),
-        constants=tuple(inputs)[1:],
-        values=tuple(Value(n, arrays[n].shape, tuple(arrays[n].ravel().tolist())) for n in known),
-        facts=tuple(Fact("all_zero", (n,)) for n in zeros if not arrays[n].any()),
-    )
 
 
 def printed(name: str, graph: Graph, arrays: Arrays) -> Printed | None:
@@ -145,7 +109,7 @@ def test_every_case_of_onnx_gives_in_c_what_it_gives_in_numpy_and_onnx(call_in_c
             dtype_name(a) in ENCODED for a in (*inputs.values(), *outputs.values())
         )
         if is_plain and book().rules_for(node.domain, node.op_type):
-            graph = graph_of(model, inputs, outputs)
+            graph = graph_of(model, inputs, outputs, book())
             kernel = printed(f"case{number}", graph, inputs)
             if kernel is not None:
                 names.append(name)

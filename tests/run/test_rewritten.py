@@ -8,9 +8,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dlbuild.base.errors import UserError
-from dlbuild.cli import main
 from dlbuild.stages.rewrites.activations import spell_activations
 from dlbuild.stages.rewrites.draft import Draft, Node
+from tests.run.conftest import Verifies
 
 NGRAMS = """ngram_counts = [0, 4], ngram_indexes = [0, 3, 2, 1, 4, 5, 6],
  pool_int64s = [2, 3, 5, 4, 5, 6, 7, 8, 6, 7], weights = [1.5, 0.5, 2.0, 1.0, 3.0, 0.25, 4.0],
@@ -33,22 +33,9 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_c_computes_what_the_operator_does(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_c_computes_what_the_operator_does(name: str, verifies: Verifies) -> None:
     head = '<ir_version: 8, opset_import: ["" : 17]>\n'
-    onnx.save(onnx.parser.parse_model(head + MODELS[name]), tmp_path / "m.onnx")
-    (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
-    monkeypatch.chdir(tmp_path)
-
-    code = main.run(("verify",))
-
-    out = capsys.readouterr().out
-    assert code == 0, out
-    assert "against ONNX Runtime" in out
+    verifies(onnx.parser.parse_model(head + MODELS[name]))
 
 
 ACTIVATIONS = {
@@ -59,12 +46,7 @@ ACTIVATIONS = {
 
 
 @pytest.mark.parametrize("kind", ACTIVATIONS)
-def test_each_direction_has_activations_of_its_own(
-    kind: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_direction_has_activations_of_its_own(kind: str, verifies: Verifies) -> None:
     names, alphas, betas = ACTIVATIONS[kind]
     gates = len(names) // 2 + (kind != "RNN")
     random = np.random.default_rng(5)
@@ -86,15 +68,7 @@ def test_each_direction_has_activations_of_its_own(
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
-    onnx.save(model, tmp_path / "m.onnx")
-    (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
-    monkeypatch.chdir(tmp_path)
-
-    code = main.run(("verify",))
-
-    out = capsys.readouterr().out
-    assert code == 0, out
-    assert "against ONNX Runtime" in out
+    verifies(model)
 
 
 @pytest.mark.parametrize(
@@ -113,10 +87,7 @@ def test_activations_that_are_none_are_refused(names: list[str], what: str, tmp_
 
 @pytest.mark.parametrize("axes", [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)])
 def test_a_product_of_transposed_matrices_needs_no_shape(
-    axes: tuple[int, int, int, int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    axes: tuple[int, int, int, int], verifies: Verifies
 ) -> None:
     """FusedMatMul as ONNX Runtime writes it: without a value_info of its result."""
     left, right, first, second = axes
@@ -137,12 +108,4 @@ def test_a_product_of_transposed_matrices_needs_no_shape(
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    onnx.save(model, tmp_path / "m.onnx")
-    (tmp_path / "dlbuild.yaml").write_text("version: 1\nmodels: {m: {source: m.onnx}}\n")
-    monkeypatch.chdir(tmp_path)
-
-    code = main.run(("verify",))
-
-    out = capsys.readouterr().out
-    assert code == 0, out
-    assert "against ONNX Runtime" in out
+    verifies(model)

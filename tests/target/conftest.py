@@ -1,5 +1,7 @@
 """Recipes built and run on emulated cores."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,6 +26,25 @@ PROGRAMS = (
 
 Project = Callable[..., None]
 Made = Callable[..., tuple[Engine, dict[str, Build]]]
+
+
+def make(folder: Path, *goals: str, fails: bool = False) -> str:
+    """Make the goals of an example, or fail to as expected; return what is said."""
+    done = subprocess.run(
+        [
+            *("make", "--no-print-directory", *goals),
+            f"DLBUILD={sys.executable} -m dlbuild",
+            f"BOARDS={ROOT / 'boards'}",
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # QEMU shows what semihosting prints on standard error.
+    said = done.stdout + done.stderr
+    assert (done.returncode != 0) == fails, said
+    return said
 
 
 @pytest.fixture(autouse=True, scope="session")

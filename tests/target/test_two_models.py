@@ -1,29 +1,11 @@
 """The example that links two models: built by Make, booted on an emulated Cortex-M4."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.target.conftest import ROOT, make
+
 MADE = "build/dlbuild/firmware.elf"
-
-
-def make(folder: Path, *goals: str) -> str:
-    done = subprocess.run(
-        [
-            *("make", "--no-print-directory", *goals),
-            f"DLBUILD={sys.executable} -m dlbuild",
-            f"BOARDS={ROOT / 'boards'}",
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    # QEMU shows what semihosting prints on standard error.
-    return done.stdout + done.stderr
 
 
 def test_two_models_boot_and_agree(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ wrong one is computed with; a right one gives the outputs of its model.
 
 import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,7 @@ from dlbuild.ir.image import HEAD
 from dlbuild.ir.target import Options
 from dlbuild.ir.weights import Array
 from dlbuild.run.board import BoardMaker
-from tests.target.conftest import DIGITS, ROOT, Made
+from tests.target.conftest import DIGITS, ROOT, Made, make
 
 OK, NO_IMAGE, MISALIGNED, TRUNCATED, FOREIGN, DAMAGED, STALE = 0, 3, 4, 5, 6, 7, 8
 UNTOUCHED = bytes([0x5A] * 10)
@@ -232,21 +230,6 @@ def near(answer: Answer, model: Path) -> bool:
     return bool(np.abs(ours - expected(model)).max() <= 3)
 
 
-def make(folder: Path, *goals: str) -> str:
-    done = subprocess.run(
-        [
-            *("make", "--no-print-directory", *goals),
-            f"DLBUILD={sys.executable} -m dlbuild",
-            f"BOARDS={ROOT / 'boards'}",
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout + done.stderr
-
-
 def test_the_example_flashes_new_weights_beside_the_same_firmware(tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("build")
     shutil.copytree(ROOT / "examples" / "digits", tmp_path / "digits", ignore=ignored)
@@ -266,5 +249,5 @@ def test_the_example_flashes_new_weights_beside_the_same_firmware(tmp_path: Path
     assert "fits digits_int8@board" in make(folder, "check")
 
     (tmp_path / "spoiled.bin").write_bytes(first[:-1] + b"\1")
-    said = make(folder, "check", f"NEW={tmp_path / 'spoiled.bin'}")
+    said = make(folder, "check", f"NEW={tmp_path / 'spoiled.bin'}", fails=True)
     assert "spoiled.bin: damaged: its CRC is not that of its bytes" in said

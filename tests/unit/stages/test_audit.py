@@ -6,43 +6,19 @@ from dataclasses import replace
 import pytest
 
 from dlbuild.ir.graph import Graph, Op, Tensor
-from dlbuild.ir.profile import Alias, Kernel, Profile
+from dlbuild.ir.profile import Alias, Profile
 from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.tile import tile
+from tests.kernels import kernel
 
-
-def kernel(
-    name: str, reads: str, writes: str, alias: Alias | None = None, in_place: str = ""
-) -> Kernel:
-    return Kernel(
-        name=name,
-        anchor=f"node_{name}",
-        prologue=(),
-        epilogue=(),
-        rule="test.yaml#Any",
-        variant="",
-        reads=tuple(reads.split()),
-        writes=tuple(writes.split()),
-        constants=(),
-        macs=0,
-        flops=0,
-        bytes_read=0,
-        bytes_written=0,
-        cycles=0,
-        alias=alias,
-        in_place=((in_place, writes),) if in_place else (),
-    )
-
-
-# x -> conv -> a -> relu (in place) -> b -> slice (view) -> c -> dw -> d;  b, d -> add -> e -> y
 KERNELS = (
     kernel("conv", "x", "a"),
-    kernel("relu", "a", "b", in_place="a"),
-    kernel("slice", "b", "c", Alias("b", 4)),
+    kernel("relu", "a", "b", in_place=[("a", "b")]),
+    kernel("slice", "b", "c", alias=Alias("b", 4)),
     kernel("dw", "c", "d"),
     kernel("add", "b d", "e"),
     kernel("fc", "e", "y"),

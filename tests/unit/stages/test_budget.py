@@ -4,32 +4,13 @@ import pytest
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph, Op, Tensor
-from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.stages.budget import WINDOWS, Demand, check_target, size_text, total
 from dlbuild.stages.problem import Bytes
 from dlbuild.stages.schedule import schedule
 from dlbuild.stages.tile import tile
-
-
-def kernel(name: str, reads: str, writes: str) -> Kernel:
-    return Kernel(
-        name=name,
-        anchor=f"node_{name}",
-        prologue=(),
-        epilogue=(),
-        rule="conv.yaml#Any",
-        variant="",
-        reads=tuple(reads.split()),
-        writes=(writes,),
-        constants=(),
-        macs=0,
-        flops=0,
-        bytes_read=0,
-        bytes_written=0,
-        cycles=0,
-    )
-
+from tests.kernels import kernel
 
 KERNELS = (
     kernel("conv1", "in", "a"),

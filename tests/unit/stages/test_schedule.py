@@ -13,37 +13,9 @@ from dlbuild.ir.tile_plan import Box, Tile, TilePlan
 from dlbuild.stages.audit import audit
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.tile import tile
+from tests.kernels import kernel
 
 BOARD = Target("board", (Memory("sram", 65536), Memory("flash", 1 << 20)))
-
-
-def kernel(
-    name: str,
-    reads: str,
-    writes: str,
-    *,
-    view: tuple[str, int] | None = None,
-    in_place: Sequence[tuple[str, str]] = (),
-) -> Kernel:
-    alias = Alias(*view) if view else None
-    return Kernel(
-        name=name,
-        anchor=f"node_{name}",
-        prologue=(),
-        epilogue=(),
-        rule="test.yaml#Any",
-        variant="",
-        reads=tuple(reads.split()),
-        writes=tuple(writes.split()),
-        constants=(),
-        macs=0,
-        flops=0,
-        bytes_read=0,
-        bytes_written=0,
-        cycles=0,
-        alias=alias,
-        in_place=tuple(in_place),
-    )
 
 
 def plan(  # noqa: PLR0913 - the keywords are what a test varies
@@ -181,7 +153,7 @@ def test_a_view_needs_no_code_and_lies_in_its_source() -> None:
         {"x": 8, "a": 12, "b": 4, "y": 4},
         [
             kernel("conv", "x", "a"),
-            kernel("slice", "a", "b", view=("a", 8)),
+            kernel("slice", "a", "b", alias=Alias("a", 8)),
             kernel("pool", "b", "y"),
         ],
     )
@@ -193,7 +165,7 @@ def test_a_view_of_the_callers_input_is_read_where_it_is() -> None:
     made = plan(
         {"x": 8, "a": 4, "b": 4, "y": 4},
         [
-            kernel("slice", "x", "a", view=("x", 4)),
+            kernel("slice", "x", "a", alias=Alias("x", 4)),
             kernel("relu", "a", "b", in_place=[("a", "b")]),
             kernel("pool", "b", "y"),
         ],
@@ -203,7 +175,7 @@ def test_a_view_of_the_callers_input_is_read_where_it_is() -> None:
 
 
 def test_an_output_that_is_the_input_renamed_is_copied() -> None:
-    made = plan({"x": 8, "y": 8}, [kernel("reshape", "x", "y", view=("x", 0))])
+    made = plan({"x": 8, "y": 8}, [kernel("reshape", "x", "y", alias=Alias("x", 0))])
     assert made.steps[0].is_code
     assert place_of(made.buffer["y"]) == ("caller", 0, "")
 
@@ -211,7 +183,7 @@ def test_an_output_that_is_the_input_renamed_is_copied() -> None:
 def test_an_output_in_the_arena_is_never_a_view_of_the_input() -> None:
     made = plan(
         {"x": 8, "y": 8},
-        [kernel("reshape", "x", "y", view=("x", 0))],
+        [kernel("reshape", "x", "y", alias=Alias("x", 0))],
         options=Options(input="arena", output="arena"),
     )
     assert made.steps[0].is_code
@@ -221,7 +193,7 @@ def test_an_output_in_the_arena_is_never_a_view_of_the_input() -> None:
 def test_two_outputs_of_equal_content_are_two_buffers() -> None:
     made = plan(
         {"x": 8, "y": 8, "z": 8},
-        [kernel("conv", "x", "y"), kernel("flatten", "y", "z", view=("y", 0))],
+        [kernel("conv", "x", "y"), kernel("flatten", "y", "z", alias=Alias("y", 0))],
         outputs="y z",
     )
     assert [step.is_code for step in made.steps] == [True, True]
@@ -231,7 +203,7 @@ def test_two_outputs_of_equal_content_are_two_buffers() -> None:
 def test_the_source_of_an_output_is_written_into_the_callers_buffer() -> None:
     made = plan(
         {"x": 8, "a": 8, "y": 8},
-        [kernel("conv", "x", "a"), kernel("flatten", "a", "y", view=("a", 0))],
+        [kernel("conv", "x", "a"), kernel("flatten", "a", "y", alias=Alias("a", 0))],
     )
     assert [step.is_code for step in made.steps] == [True, False]
     assert place_of(made.buffer["a"]) == ("caller", 0, "y")
@@ -241,7 +213,7 @@ def test_the_source_of_an_output_is_written_into_the_callers_buffer() -> None:
 def test_an_output_that_is_a_part_of_another_tensor_is_copied() -> None:
     made = plan(
         {"x": 8, "a": 8, "y": 4},
-        [kernel("conv", "x", "a"), kernel("slice", "a", "y", view=("a", 0))],
+        [kernel("conv", "x", "a"), kernel("slice", "a", "y", alias=Alias("a", 0))],
     )
     assert [step.is_code for step in made.steps] == [True, True]
     assert made.buffer["a"].memory == "sram"
@@ -259,7 +231,7 @@ def test_the_callers_array_holds_one_type() -> None:
 def test_a_view_of_a_constant_is_copied() -> None:
     made = plan(
         {"x": 8, "w": 8, "a": 8, "y": 8},
-        [kernel("reshape", "", "a", view=("w", 0)), kernel("add", "x a", "y")],
+        [kernel("reshape", "", "a", alias=Alias("w", 0)), kernel("add", "x a", "y")],
     )
     assert made.steps[0].is_code
 
@@ -269,7 +241,7 @@ def test_a_view_at_an_odd_byte_of_wide_elements_is_copied() -> None:
         {"x": 8, "a": 16, "b": 2, "y": 8},
         [
             kernel("conv", "x", "a"),
-            kernel("view", "a", "b", view=("a", 2)),
+            kernel("view", "a", "b", alias=Alias("a", 2)),
             kernel("pool", "b", "y"),
         ],
         dtypes={"b": "float32"},
@@ -283,8 +255,8 @@ def test_a_part_may_be_overwritten_while_the_other_part_lives() -> None:
         {"x": 8, "a": 8, "b": 4, "c": 4, "d": 4, "y": 4},
         [
             kernel("conv", "x", "a"),
-            kernel("split0", "a", "b", view=("a", 0)),
-            kernel("split1", "a", "c", view=("a", 4)),
+            kernel("split0", "a", "b", alias=Alias("a", 0)),
+            kernel("split1", "a", "c", alias=Alias("a", 4)),
             kernel("relu", "b", "d", in_place=[("b", "d")]),
             kernel("add", "c d", "y"),
         ],
@@ -298,7 +270,7 @@ def test_a_kernel_is_not_in_place_over_a_view_that_it_reads_too() -> None:
         {"x": 8, "a": 8, "b": 8, "c": 8, "y": 4},
         [
             kernel("conv", "x", "a"),
-            kernel("transpose", "a", "b", view=("a", 0)),
+            kernel("transpose", "a", "b", alias=Alias("a", 0)),
             kernel("add", "a b", "c", in_place=[("a", "c")]),
             kernel("pool", "c", "y"),
         ],
@@ -403,7 +375,7 @@ def test_the_peak_is_a_step_with_code() -> None:
         {"x": 8, "a": 8, "b": 8, "y": 4},
         [
             kernel("conv", "x", "a"),
-            kernel("reshape", "a", "b", view=("a", 0)),
+            kernel("reshape", "a", "b", alias=Alias("a", 0)),
             kernel("pool", "b", "y"),
         ],
     )
