@@ -256,7 +256,11 @@ TARGET = Record(
             Choice(("shared", "replicated")),
             "Whether clusters read one table of weights, or each its own; shared by default.",
         ),
-        Key("features", ListOf(Text()), "fpu, dsp, mve, avx2 and so on: variants ask for them."),
+        Key(
+            "features",
+            ListOf(Text()),
+            "fpu, dsp, mve, x86: variants and hand-written kernels of rules ask for them.",
+        ),
         Key(
             "cycles",
             MapOf(Quantity(COST), "dtype", "|".join(sorted(DTYPES)), "a dtype such as int8"),

@@ -6,7 +6,7 @@ from dlbuild.build.sweep import Outcome, Point
 from dlbuild.report.text import table_text
 
 _LEGEND = """\
-*: no other point of that model and target needs less of one without more of another
+*: no other point of that model and target has less arena, flash, MACs or cost and more of none
 arena, flash, stack in bytes; MACs: of a run, rows computed again included
 cost: of all kernels, measured or predicted, copies and rows computed again left out"""
 
