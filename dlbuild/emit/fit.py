@@ -139,34 +139,7 @@ class Fitter:
 
     def sum(self, depth: int, name: str, code: str) -> list[Line]:
         """Return the declaration of an int32_t that is a sum, in as many parts as fit."""
-        lines: list[Line] = []
-        head = f"const int32_t {name} = "
-        first, *rest = _addends(code)
-        begun = self._product(depth, head, first, lines)
-        for addend in rest:
-            if _is_long(Line(depth, f"{head}{begun}{addend};")) and not begun.isidentifier():
-                begun = self._named_sum(depth, begun, lines)
-            if _is_long(Line(depth, f"{head}{begun}{addend};")):
-                begun += addend[:3] + self._named_sum(depth, addend[3:], lines)
-            else:
-                begun += addend
-        return [*lines, Line(depth, f"{head}{begun};")]
-
-    def _product(self, depth: int, head: str, code: str, lines: list[Line]) -> str:
-        """Return a product whose first factor, if it is a sum, has a name where it is long."""
-        inner = _bare(code)
-        factor = _leading(inner)
-        is_sum = factor.startswith("(") and inner[len(factor) :].startswith(" ")  # it may be a cast
-        if not is_sum or not _is_long(Line(depth, f"{head}{inner};")):
-            return code
-        named = self._named_sum(depth, factor, lines) + inner[len(factor) :]
-        return named if inner == code else f"({named})"
-
-    def _named_sum(self, depth: int, code: str, lines: list[Line]) -> str:
-        """Return the name of a sum that is declared in `lines`."""
-        part = self.fresh("part")
-        lines += self.sum(depth, part, _bare(code))
-        return part
+        return declared_sum(depth, name, code, lambda: self.fresh("part"))
 
     def tests(self, texts: Sequence[str], depth: int) -> list[str]:
         """Return comparisons joined to as few conditions as fit, for nested if statements."""
@@ -184,6 +157,41 @@ class Fitter:
         return [_joint(group) for group in groups]
 
 
+def declared_sum(depth: int, name: str, code: str, fresh: Callable[[], str]) -> list[Line]:
+    """Return the declaration of an int32_t that is a sum, in as many parts as fit.
+
+    fresh: returns a name for a part.
+    """
+    lines: list[Line] = []
+
+    def named(code: str) -> str:
+        part = fresh()
+        lines.extend(declared_sum(depth, part, _bare(code), fresh))
+        return part
+
+    def product(code: str) -> str:
+        """Return a product whose first factor, if it is a sum, has a name where it is long."""
+        inner = _bare(code)
+        factor = _leading(inner)
+        is_sum = factor.startswith("(") and inner[len(factor) :].startswith(" ")  # it may be a cast
+        if not is_sum or not _is_long(Line(depth, f"{head}{inner};")):
+            return code
+        shorter = named(factor) + inner[len(factor) :]
+        return shorter if inner == code else f"({shorter})"
+
+    head = f"const int32_t {name} = "
+    first, *rest = _addends(code)
+    begun = product(first)
+    for addend in rest:
+        if _is_long(Line(depth, f"{head}{begun}{addend};")) and not begun.isidentifier():
+            begun = named(begun)
+        if _is_long(Line(depth, f"{head}{begun}{addend};")):
+            begun += addend[:3] + named(addend[3:])
+        else:
+            begun += addend
+    return [*lines, Line(depth, f"{head}{begun};")]
+
+
 def _bare(code: str) -> str:
     """Return the code without parentheses around the whole of it."""
     return code[1:-1] if code.startswith("(") and _leading(code) == code else code
@@ -197,6 +205,22 @@ def _leading(code: str) -> str:
         if depth == 0:
             return code[: at + 1]
     return code
+
+
+def called(code: str) -> tuple[str, list[str]] | None:
+    """Return the function and the arguments of code that is one call, None if it is not."""
+    function, is_call, _ = code.partition("(")
+    rest = code[len(function) :]
+    if not is_call or not function.isidentifier() or _leading(rest) != rest:
+        return None
+    depth, found = 0, [""]
+    for character in rest[1:-1]:
+        depth += (character in "([") - (character in ")]")
+        if depth == 0 and character == ",":
+            found.append("")
+        else:
+            found[-1] += character
+    return function, [text.strip() for text in found]
 
 
 def _joint(texts: Sequence[str]) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count as count_from
 from math import prod
 
 from dlbuild.emit.comments import filled
+from dlbuild.emit.fit import declared_sum
+from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.tile_plan import NearBuffer
 from dlbuild.stages.tile_fields import PART, Span
 from dlbuild.stages.tile_nest import near_pitch, order_of
@@ -31,7 +34,8 @@ class Source:
 class Copy:
     """How a window of an operand is copied, in C.
 
-    loops: (variable, count) of the copies of two dimensions that it takes. call: one of them.
+    loops: (variable, count) of the copies of two dimensions that it takes. call: one of them, and
+    before it a far place that is too long for a line.
     count: how many that are.
     """
 
@@ -64,24 +68,27 @@ def copied(
             for a, span in enumerate(spans)
         ]
     )
-    ends = (_at(moved.operand.name, far_at), _at(f"near_{moved.operand.name}", near_at))
     pitches = [0, 0] if rows is None else [far[rows], near[rows]]
-    source, target = (ends[1], ends[0]) if moved.is_output else ends
-    order = (0, 1) if moved.is_output else (1, 0)
-    arguments = [
-        f"{channel}U",
-        target,
-        source,
+    ways = (0, 1) if moved.is_output else (1, 0)
+    sizes = [
         unsigned(run),
         "1U" if rows is None else unsigned([_count(spans[rows])]),
-        *(f"{pitches[which] * moved.element_bytes}U" for which in order),
+        *(f"{pitches[which] * moved.element_bytes}U" for which in ways),
     ]
-    inside = _MARGIN * (1 + len(loops))
-    return Copy(
-        loops,
-        filled(f"{inside}dlb_copy_start(", arguments, ");"),
-        tuple(count for _, count in loops),
-    )
+
+    def call(far_at: str) -> str:
+        ends = (_at(moved.operand.name, far_at), _at(f"near_{moved.operand.name}", near_at))
+        places = [ends[which] for which in ways]
+        return filled(f"{_MARGIN * depth}dlb_copy_start(", [f"{channel}U", *places, *sizes], ");")
+
+    depth = 1 + len(loops)
+    text = call(far_at)
+    if max(map(len, text.split("\n"))) > COLUMNS:
+        name = f"{moved.operand.name}_at"
+        numbers = count_from(2)
+        lines = declared_sum(depth, name, far_at, lambda: f"{name}{next(numbers)}")
+        text = "\n".join([*map(str, lines), call(name)])
+    return Copy(loops, text, tuple(count for _, count in loops))
 
 
 def _at(pointer: str, index: str) -> str:

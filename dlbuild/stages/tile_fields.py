@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dlbuild.emit.comments import filled
+from dlbuild.emit.fit import called
 from dlbuild.emit.itext import IndexText, Place
+from dlbuild.emit.literals import COLUMNS
 from dlbuild.emit.ranges import Ranges
 from dlbuild.ir.tile_plan import Tiling
 from dlbuild.rulebook.index import Bound, Index, Quotient, Remainder
@@ -14,16 +17,28 @@ from dlbuild.stages.tile_nest import is_moving
 from dlbuild.stages.tile_space import Moved, TileSpace, window
 from dlbuild.stages.tile_space import Ranges as Box
 
+MARGIN = "    "
+
 PART = "part"
 """What C calls the part of a kernel that a task is of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A member of the struct of a task: its name and the C that computes it."""
+    """A member of the struct of a task: its name, and the C that computes it.
+
+    then: what it becomes after that, if one statement is too long for a line.
+    """
 
     name: str
     value: str
+    then: str = ""
+
+    @property
+    def statements(self) -> str:
+        """The C that assigns it, for a body of a function."""
+        values = (self.value, *([self.then] if self.then else []))
+        return "\n".join(_assigned(self.name, value) for value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +148,18 @@ class _Maker:
             return Span(first, counts.pop())
         start = first if isinstance(first, int) else f"task.{first}"
         count_name = f"{moved.operand.name}_count{axis}"
-        text = f"{high} - {start}" if start else high
-        if self._may_be_padding(moved, axis):
-            text = f"max_i32({text}, 1)"
         same = next((c for c in self._sizes if self._is_count(c, axis, moved)), None)
-        return Span(first, f"{same}_count" if same else self._add(count_name, text))
+        if same:
+            return Span(first, f"{same}_count")
+
+        def count(end: str) -> str:
+            text = f"{end} - {start}" if start else end
+            return f"max_i32({text}, 1)" if self._may_be_padding(moved, axis) else text
+
+        if start and len(_assigned(count_name, count(high))) > COLUMNS:
+            then = count(f"task.{count_name}")
+            return Span(first, self._add(count_name, high, then))
+        return Span(first, self._add(count_name, count(high)))
 
     def _is_count(self, cut: str, axis: int, moved: Moved) -> bool:
         """Tell whether a window has always the extent of a part of the axis `cut`."""
@@ -216,9 +238,10 @@ class _Maker:
         """Return the field that holds a text, a new one if there is none."""
         return self._named[text] if text in self._named else self._add(name, text)
 
-    def _add(self, name: str, text: str) -> str:
-        self._members.append(Field(name, text))
-        self._named[text] = name
+    def _add(self, name: str, text: str, then: str = "") -> str:
+        self._members.append(Field(name, text, then))
+        if not then:
+            self._named[text] = name
         return name
 
     def _changes(self, moved: Moved, spans: Sequence[Span]) -> tuple[str, ...]:
@@ -249,6 +272,16 @@ def _place(inner: int, trips: int, size: int, *, is_outermost: bool) -> str:
     if size == 1:
         return text
     return f"({text}) * {size}" if " " in text else f"{text} * {size}"
+
+
+def _assigned(name: str, value: str) -> str:
+    """Return the C that gives a member its value; what is too long is broken in a call."""
+    line = f"{MARGIN}task.{name} = {value};"
+    call = called(value)
+    if len(line) <= COLUMNS or call is None:
+        return line
+    function, arguments = call
+    return filled(f"{MARGIN}task.{name} = {function}(", arguments, ");")
 
 
 def _joined(function: str, texts: Sequence[str]) -> str:

@@ -193,6 +193,8 @@ def run(cases: Sequence[Case], folder: Path, *flags: str) -> str:
     for number, (case, plan) in enumerate(zip(cases, made, strict=True)):
         write(case, plan, f"u{number}", folder, is_tiled=False)
         write(case, plan, f"t{number}", folder, is_tiled=True)
+        lines = (folder / f"t{number}.c").read_text().splitlines()
+        assert [line for line in lines if len(line) > COLUMNS] == []
     (folder / "main.c").write_text(program(made), encoding="ascii")
     models = [
         f"{side}{n}{part}.c"
