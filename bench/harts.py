@@ -98,8 +98,8 @@ def said(
         built = replace(built, folder=folder / "model")
         built.folder.mkdir()
         fixed = (built.book, built.target, built.options, built.name)
-        plan = (built.profile, built.tiles, built.schedule)
-        for file, text in render(built.graph, *plan, *fixed).items():
+        plan, tiles, schedule = built.profile, built.tiles, built.schedule
+        for file, text in render(built.graph, plan, tiles, schedule, *fixed).items():
             (built.folder / file).write_text(text, encoding="ascii")
         numbers = cluster_weights(built.graph, net.numbers)
         made = tables(built.graph, numbers, built.profile, *fixed, built.tiles)

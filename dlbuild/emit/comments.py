@@ -58,14 +58,22 @@ def wrapped(text: str, room: int) -> list[str]:
 def filled(prefix: str, items: Sequence[str], suffix: str) -> str:
     """Return `prefix`, the items separated by commas, and `suffix`, broken at the line's end.
 
-    Lines that follow stand under the first item, as clang-format aligns arguments; or, if one of
-    them is too long for that, all items four columns to the right of the start.
+    Lines that follow stand under the first item, as clang-format aligns arguments; behind the `=`
+    of an assignment, if that takes fewer of them; or, if one of them is too long for that, all
+    items four columns to the right of the start.
     """
     found = _filled(prefix, items, suffix)
-    if all(len(line) <= COLUMNS for line in found.split("\n")):
-        return found
     margin = " " * (len(prefix) - len(prefix.lstrip()) + 4)
-    return f"{prefix}\n{_filled(margin, items, suffix)}"
+    variable, is_assigned, function = prefix.partition(" = ")
+    if is_assigned:
+        below = _filled(margin + function, items, suffix)
+        if _fits(below) and below.count("\n") < found.count("\n"):
+            return f"{variable} =\n{below}"
+    return found if _fits(found) else f"{prefix}\n{_filled(margin, items, suffix)}"
+
+
+def _fits(text: str) -> bool:
+    return all(len(line) <= COLUMNS for line in text.split("\n"))
 
 
 def _filled(prefix: str, items: Sequence[str], suffix: str) -> str:

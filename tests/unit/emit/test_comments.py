@@ -43,3 +43,11 @@ def test_a_long_call_continues_under_its_first_argument() -> None:
 
     assert text == "    conv(" + "x" * 50 + ", " + "y" * 38 + ",\n" + "         z);"
     assert max(map(len, text.splitlines())) == 100
+
+
+def test_a_value_goes_below_its_variable_if_it_takes_fewer_lines_there() -> None:
+    one = filled("    copies_later = bring(", ["x" * 50, "y" * 30], ");")
+    two = filled("    copies_later = bring(", ["x" * 50, "y" * 40], ");")
+
+    assert one == "    copies_later =\n        bring(" + "x" * 50 + ", " + "y" * 30 + ");"
+    assert two == "    copies_later = bring(" + "x" * 50 + ",\n" + " " * 25 + "y" * 40 + ");"
