@@ -110,7 +110,7 @@ def ask_evaluator_alone(model: "onnx.ModelProto", values: Values) -> dict[str, A
 
 def _alone(model: "onnx.ModelProto", values: Values) -> tuple[list[str], dict[str, Array]]:
     """Return the names of the outputs, and the inputs."""
-    feeds = {entry.name: contiguous(values[entry.name]) for entry in model.graph.input}
+    feeds = {e.name: np.asarray(values[e.name], order="C") for e in model.graph.input}
     return [entry.name for entry in model.graph.output], feeds
 
 

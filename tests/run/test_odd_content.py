@@ -88,7 +88,7 @@ CASES = {
     ),
     "what counts nothing is not read": Case(
         "(float[1,2] a, float[2,1] b, float c) => (float[1,1] y) { y = Gemm <beta = 0.0> (a,b,c) }",
-        {"a": f32([1, 2]), "b": f32([3], [4]), "c": NAN},
+        {"a": f32([1, 2]), "b": f32([3], [4]), "c": np.asarray(NAN)},
         {"y": f32([11])},
     ),
     "a remainder without signs": Case(

@@ -41,7 +41,6 @@ def test_the_evaluator_takes_an_operator_of_old_as_it_was_then(
 
 
 def test_a_scalar_reaches_the_runtime_as_one(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
     text = '<ir_version: 8, opset_import: ["" : 17]> g (float x) => (float y) { y = Relu(x) }'
     onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
     answer = ask_runtime(tmp_path / "m.onnx", [{"x": np.array(2.0, np.float32)}], ["y"])
