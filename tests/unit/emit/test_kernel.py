@@ -25,6 +25,7 @@ from dlbuild.rulebook.value import (
     Compare,
     Expr,
     Local,
+    Logic,
     Number,
     Read,
 )
@@ -275,11 +276,12 @@ def test_a_statement_that_does_not_fit_a_line_is_cut_at_a_part() -> None:
 def test_one_number_passed_by_value_has_no_address_to_name() -> None:
     nest = add_number().nests[0]
     access = {**nest.access, "a": Access("a", (2, 3), (axis("i"), axis("j")))}
-    value: Expr = read("b")
-    for _ in range(9):  # nothing in a branch can be computed before: addresses are named instead
-        value = Choose(Local("t", "bool"), Binary("*", read("a"), read("b"), "f32"), value, "f32")
     test = Let("t", Compare("<", read("a"), read("b")), "bool")
-    step = Loop((), lets=(test,), stores=(Store("y", value),))
+    # Nothing after the first term may be computed before: addresses are named instead.
+    terms = [Compare("<", read("b"), Binary("*", read("a"), read("b"), "f32")) for _ in range(9)]
+    tests = (test, Let("u", Logic("or", (Local("t", "bool"), *terms)), "bool"))
+    value = Choose(Local("u", "bool"), read("a"), read("b"), "f32")
+    step = Loop((), lets=tests, stores=(Store("y", value),))
     what = replace(add_number(), nests=(replace(nest, access=access, steps=(step,)),))
 
     text = rendered(what, orders={"a": (1, 0)}, constants="b").text
