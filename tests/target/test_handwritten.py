@@ -1,8 +1,12 @@
-"""Hand-written kernels on emulated cores against the nests of this machine, bit for bit."""
+"""Hand-written kernels on emulated cores against those of this machine, bit for bit.
+
+`DLBUILD_KERNEL_CASES=50 pytest tests/target/test_handwritten.py` runs more random networks.
+"""
 
 import os
 import subprocess
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +32,8 @@ COUNTS = {"fixed": 255_098, "exact": 252_646}
 
 COUNTS_OF_M55 = {"fixed": 53_289, "exact": 53_210}
 """The same on a Cortex-M55."""
+
+CASES = int(os.environ.get("DLBUILD_KERNEL_CASES", "1"))
 
 CONVS = (
     # channels, outputs, kernel, strides, pads, group
@@ -145,6 +151,113 @@ def test_hand_written_kernels_give_the_numbers_of_the_nests(
     files = path_of(engine.out, builds["kernels@m55"], "header").parent
     for level in ("-O0", "-O2"):
         by_clang(files, ["--target=arm-none-eabi", "-mcpu=cortex-m55", "-mfloat-abi=hard", level])
+
+
+class Chain:
+    """A network of random convolutions, one behind the other; `shape` is the last's [C, H, W]."""
+
+    def __init__(self, seed: int, shape: tuple[int, int, int]) -> None:
+        """shape: of its input `x`."""
+        self.random = np.random.default_rng(seed)
+        self.nodes: list[onnx.NodeProto] = []
+        self.made: list[onnx.TensorProto] = []
+        self.input = self.shape = shape
+        self.at = "x"
+        constant(self.made, "scale", np.float32(0.7))
+
+    def conv(self, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> None:
+        """Add a convolution or a depthwise one. pads: before and behind each axis, in turn."""
+        channels, *extents = self.shape
+        is_deep = bool(self.random.integers(0, 2))
+        m = channels if is_deep else 4 * int(self.random.integers(1, 6))
+        shape = (m, 1 if is_deep else channels, *kernel)
+        name = f"y{len(self.nodes)}"
+        w = self.random.integers(-127, 128, shape).astype(np.int8)
+        factor = self.random.uniform(0.004, 0.02, m) / w[0].size ** 0.5
+        b = self.random.integers(-(2**11), 2**11, m).astype(np.int32)
+        operands = [
+            constant(self.made, f"{name}_xz", np.int8(self.random.integers(-128, 127)))
+            if self.at == "x"
+            else f"{self.at}_yz",
+            constant(self.made, f"{name}_w", w),
+            constant(self.made, f"{name}_ws", factor.astype(np.float32)),
+            constant(self.made, f"{name}_wz", np.int8(0)),
+            "scale",
+            constant(self.made, f"{name}_yz", np.int8(self.random.integers(-9, 9))),
+            constant(self.made, f"{name}_b", b),
+        ]
+        node = helper.make_node(
+            "QLinearConv",
+            [self.at, "scale", *operands],
+            [name],
+            strides=strides,
+            pads=[*pads[::2], *pads[1::2]],
+            group=channels if is_deep else 1,
+        )
+        self.nodes.append(node)
+        around = [sum(pads[:2]), sum(pads[2:])]
+        sizes = zip(extents, kernel, strides, around, strict=True)
+        height, width = [(x + pad - taps) // step + 1 for x, taps, step, pad in sizes]
+        self.at, self.shape = name, (m, height, width)
+
+    def some(self, count: int) -> None:
+        """Add convolutions whose windows are no larger than the map."""
+        for _ in range(count):
+            kernel = [int(self.random.integers(1, min(4, e) + 1)) for e in self.shape[1:]]
+            strides = [int(self.random.integers(1, 3)) if e > 6 else 1 for e in self.shape[1:]]
+            pads = [int(self.random.integers(0, taps)) for taps in kernel for _ in range(2)]
+            self.conv(kernel, strides, pads)
+
+    def model(self) -> onnx.ModelProto:
+        """Return the network as a model."""
+        ends = [("x", self.input), (self.at, self.shape)]
+        (x, y) = [helper.make_tensor_value_info(name, 3, (1, *shape)) for name, shape in ends]
+        graph = helper.make_graph(self.nodes, "chain", [x], [y], self.made)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def chain_of(seed: int) -> Chain:
+    """Return convolutions of an image, then of a column: its rows are of one point."""
+    random = np.random.default_rng(seed)
+    chain = Chain(seed, (4, int(random.integers(18, 27)), int(random.integers(5, 9))))
+    chain.some(3)
+    chain.conv((1, chain.shape[2]), (1, 1), (0, 0, 0, 0))
+    chain.some(3)
+    return chain
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_random_networks_give_the_same_layer_by_layer_in_strips_and_in_parts_of_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made, seed: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chain = chain_of(seed)
+    onnx.save(chain.model(), "chain.onnx")
+    values = np.random.default_rng(seed).integers(-128, 128, (1, *chain.input)).astype(np.int8)
+    np.savez("samples.npz", x=values)
+    layout = dict.fromkeys(("x", chain.at), "nhwc")
+    entry = {"source": "chain.onnx", "samples": "samples.npz", "layout": layout}
+    entry |= {"input": "arena", "requantize": "fixed"}
+    ram = {**entry, "optimize": "ram"}
+    models = {"layers": entry, "strips": ram, "parts": {**ram, "max_recompute": 2.0}}
+    targets = {core: {"extends": CORES.get(core, "host")} for core in ("m4f", "m55", "pc")}
+    recipe = {"version": 1, "models": models, "targets": targets}
+    Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+
+    engine, builds = made()
+
+    here = figures_of(engine, builds["layers@pc"], steps=False, count=False)
+    for name, core in product(models, ("m4f", "m55")):
+        one = builds[f"{name}@{core}"]
+        profile = codec.decode(engine.content(one, "profile"), Profile)
+        tiles = codec.decode(engine.content(one, "tiles"), TilePlan)
+        assert bool(tiles.strips) == (name != "layers"), (name, core)
+        # Passes may cut rows along axes that kernels do not compute parts of.
+        if name != "parts":
+            assert all(handwritten_kernel(k, tiles) for k in profile.kernels), (name, core)
+        there = figures_of(engine, one, steps=False)
+        assert there.faults == (), (name, core)
+        assert there.content == here.content, (name, core)
 
 
 def by_clang(folder: Path, flags: Sequence[str]) -> None:
