@@ -223,11 +223,14 @@ class Level:
 class Tiling(Level):
     """How one kernel runs through the nearest memory, or two.
 
+    is_handwritten: a hand-written kernel computes the only task; the last buffers are its working
+    memory.
     around: how parts of the kernel first come into a memory between, from which its tasks bring
     their windows, and leave it; then `loops` are those inside a part. All parts have as many tasks.
     """
 
     around: Level | None = None
+    is_handwritten: bool = False
 
     @property
     def moved_bytes(self) -> int:
@@ -299,11 +302,13 @@ def resident_names(profile: Profile, tiles: TilePlan) -> frozenset[str]:
 def handwritten_kernel(kernel: Kernel, tiles: TilePlan) -> Handwriting | None:
     """Return the hand-written kernel that computes a node under a plan, None if the nest does.
 
-    Windows in a near memory and sums of rows are the nest's; so are rows along another axis, and
-    parts of rows if the kernel computes whole ones alone.
+    Tasks that do not see all of its operands and sums of rows are the nest's; so are rows along
+    another axis, and parts of rows if the kernel computes whole ones alone.
     """
     found = kernel.handwriting
-    if found is None or found.obstacle or any(t.kernel == kernel.name for t in tiles.tilings):
+    if found is None or found.obstacle:
+        return None
+    if any(t.kernel == kernel.name and not t.is_handwritten for t in tiles.tilings):
         return None
     layers = [a for strip in tiles.strips for a in strip.layers if a.kernel == kernel.name]
     for layer in layers:

@@ -46,7 +46,7 @@ def _obstacles(profile: Profile, tiles: TilePlan) -> Iterator[str]:
         faster = kernel.handwriting
         if faster is None or handwritten_kernel(kernel, tiles) is not None:
             continue
-        plan = "its windows lie in a near memory" if kernel.name in tiled else _STRIP
+        plan = "parts of what it touches lie in a near memory" if kernel.name in tiled else _STRIP
         text = f"loops, not {faster.name}, since {faster.obstacle or plan}"
         found.setdefault(text, []).append(kernel.name)
     yield from (f"  {', '.join(names)}: {text}" for text, names in found.items())

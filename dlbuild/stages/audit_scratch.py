@@ -13,7 +13,7 @@ def needed_scratch(profile: Profile, tiles: TilePlan) -> Mapping[str, int]:
     needed: dict[str, int] = {}
     for kernel in profile.kernels:
         found = handwritten_kernel(kernel, tiles)
-        if found is None:
+        if found is None or _is_near(kernel.name, tiles):
             continue
         for one in found.scratch:
             name = _buffer_of(kernel.name, tiles)
@@ -26,7 +26,7 @@ def scratch_faults(profile: Profile, tiles: TilePlan, schedule: Schedule) -> Ite
     """Yield each step whose working memory is not alive or too small."""
     for step in schedule.steps:
         found = handwritten_kernel(profile.kernel[step.kernel], tiles)
-        if found is None or not step.is_code:
+        if found is None or not step.is_code or _is_near(step.kernel, tiles):
             continue
         for one in found.scratch:
             buffer = schedule.buffer.get(_buffer_of(step.kernel, tiles))
@@ -35,6 +35,11 @@ def scratch_faults(profile: Profile, tiles: TilePlan, schedule: Schedule) -> Ite
                 yield f"step {step.number} ({step.kernel}) has no scratch of {size} B"
             elif not buffer.first_step <= step.number < buffer.last_step:
                 yield f"the scratch of step {step.number} ({step.kernel}) is not alive there"
+
+
+def _is_near(kernel: str, tiles: TilePlan) -> bool:
+    """Tell whether a kernel's working memory lies beside its windows; see `audit_tiles`."""
+    return any(tiling.kernel == kernel for tiling in tiles.tilings)
 
 
 def _buffer_of(kernel: str, tiles: TilePlan) -> str:

@@ -12,11 +12,13 @@ from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import NearBuffer, TilePlan, Tiling, resident_names
+from dlbuild.rulebook.handwritten import with_kernel
 from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.tiles import window
 from dlbuild.stages.audit import AuditError
+from dlbuild.stages.constants import read_operands
 
 Box = Mapping[str, tuple[int, int]]
 Hull = tuple[tuple[int, int], ...]
@@ -44,9 +46,37 @@ def audit_tiles(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what i
             if level and memory and level.near_bytes > (memory.size_bytes or level.near_bytes):
                 raise AuditError(f"{tiling.kernel} needs {level.near_bytes} B of {memory.name}")
         instance = instance_of(profile.kernel[tiling.kernel], graph, book, wish)
+        if tiling.is_handwritten:
+            for fault in _whole_faults(tiling, with_kernel(instance), graph, staying):
+                raise AuditError(f"{tiling.kernel}: {fault}")
+            continue
         faults = tiling_faults(tiling, instance.nests[0], instance.operands)
         for fault in (*_unmoved(tiling, instance, graph, staying), *faults):
             raise AuditError(f"{tiling.kernel}: {fault}")
+
+
+def _whole_faults(
+    tiling: Tiling, instance: Instance, graph: Graph, staying: frozenset[str]
+) -> Iterator[str]:
+    """Yield what is wrong with the only task of a hand-written kernel: each operand is there."""
+    yield from _buffer_faults(tiling)
+    if tiling.loops or tiling.around or tiling.tasks != 1:
+        yield "a hand-written kernel runs in tasks"
+    shapes = {buffer.operand: buffer.shape for buffer in tiling.buffers}
+    needed = {operand.name for operand in read_operands(instance)}
+    moved_bytes = 0
+    for operand in instance.operands:
+        is_needed = operand.name in needed or operand.role in ("output", "scratch")
+        is_constant = operand.role == "constant" or operand.tensor in graph.constants
+        is_number = is_constant and prod(operand.shape) == 1
+        if not is_needed or is_number or operand.tensor in staying:
+            continue
+        if shapes.get(operand.name) != operand.shape:
+            yield f"{operand.name} is not there as a whole"
+        elif operand.role != "scratch":
+            moved_bytes += prod(operand.shape) * DTYPES[operand.dtype].bits // 8
+    if moved_bytes != tiling.traffic_bytes:
+        yield f"{moved_bytes} B are moved, {tiling.traffic_bytes} B are planned"
 
 
 def _unmoved(

@@ -20,6 +20,7 @@ from dlbuild.stages.spaces import space_of
 from dlbuild.stages.staging import staged, tensors_beyond
 from dlbuild.stages.tile_search import Near
 from dlbuild.stages.tiling import near_of, planned
+from dlbuild.stages.whole_space import whole_space
 from dlbuild.stages.windows import window_name
 
 TRIES = 8
@@ -45,7 +46,7 @@ def near_plan(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it 
     of which less is moved from afar by that.
     """
     memory = memories[0]
-    cuttings = _cuttings(graph, profile, plan, memory, target, options, book)
+    cuttings = _cuttings(graph, profile, plan, memories, target, options, book)
     stubs = tuple(Tiling(name, memory.name, (), (), 0, 0, 0) for name in cuttings)
     order = arrange(graph, profile, replace(plan, tilings=stubs), target, options)
     near = near_of(memory, target, options, None)
@@ -75,12 +76,16 @@ def _cuttings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel may be 
     graph: Graph,
     profile: Profile,
     plan: TilePlan,
-    memory: Memory,
+    memories: Sequence[Memory],
     target: Target,
     options: Options,
     book: RuleBook,
 ) -> Mapping[str, Cutting]:
-    """Return the kernels that can be cut so small that they fit the empty near memory."""
+    """Return the kernels that can be cut so small that they fit the empty near memory.
+
+    A hand-written kernel is taken where all that it touches fits at once.
+    """
+    memory, is_nearest_alone = memories[0], len(memories) == 1
     in_strips = {layer.kernel for strip in plan.strips for layer in strip.layers}
     found = {}
     for kernel in profile.kernels:
@@ -91,9 +96,12 @@ def _cuttings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel may be 
         if space is None or not space.moved:
             continue
         near = near_of(memory, target, options, kernel)
-        cutting = Cutting(kernel, space, near)
-        if cutting.best(frozenset(), near.size_bytes) is not None:
-            found[kernel.name] = cutting
+        whole = whole_space(kernel, instance, graph, profile) if is_nearest_alone else None
+        for one in (whole, space):
+            cutting = Cutting(kernel, one, near) if one else None
+            if cutting and cutting.best(frozenset(), near.size_bytes) is not None:
+                found[kernel.name] = cutting
+                break
     return found
 
 

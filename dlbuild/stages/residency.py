@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
+from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.schedule import Buffer, Schedule
@@ -77,6 +79,8 @@ class Cutting:
         self.near = near
         self._space = space
         self._parts = all_parts(space)
+        sizes = [prod(o.shape) * DTYPES[o.dtype].bits // 8 for o in space.scratch]
+        self._scratch_bytes = sum(-(-size // near.align_bytes) * near.align_bytes for size in sizes)
         self._tables: dict[frozenset[str], Table] = {}
         self._known: dict[tuple[frozenset[str], int], Choice | None] = {}
 
@@ -92,6 +96,7 @@ class Cutting:
             size_bytes: what is left of that memory.
         """
         own = frozenset(m.operand.tensor for m in self._space.moved) & staying
+        size_bytes -= self._scratch_bytes
         key = own, size_bytes
         if key not in self._known:
             if own not in self._tables:

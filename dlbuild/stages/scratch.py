@@ -24,7 +24,11 @@ def scratches(profile: Profile, tiles: TilePlan) -> Mapping[str, Scratch]:
     The layers of a strip run one after the other and keep nothing in it, so they share it.
     """
     found: dict[str, Scratch] = {}
+    # That of kernels in a near memory is a buffer there.
+    near = {tiling.kernel for tiling in tiles.tilings}
     for kernel in profile.kernels:
+        if kernel.name in near:
+            continue
         handwriting = handwritten_kernel(kernel, tiles)
         for own in handwriting.scratch if handwriting else ():
             name = scratch_name(kernel.name, tiles)

@@ -81,6 +81,7 @@ class TileSpace:
     reduce: how many of them, at the end, are loops inside a result, cut into partial sums.
     sum_bytes: of the partial results of one point of the domain.
     points: points of the domain over axes that are never cut.
+    is_handwritten: a hand-written kernel computes it, with `scratch` in the near memory.
     """
 
     nest: Nest
@@ -90,6 +91,8 @@ class TileSpace:
     sum_bytes: int
     points: int
     moved: tuple[Moved, ...]
+    scratch: tuple[Operand, ...] = ()
+    is_handwritten: bool = False
 
     def cuts(self, moved: Moved) -> frozenset[int]:
         """Return the numbers of the axes on which an operand's window depends."""

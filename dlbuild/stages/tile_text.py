@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctypes import storage
 from dlbuild.emit.environment import Environment
+from dlbuild.emit.handwritten import render
 from dlbuild.emit.helpers import helper_text, helpers_of, includes_of
-from dlbuild.emit.kernel import KernelText, Parameter, render_kernel
+from dlbuild.emit.kernel import KernelText, Parameter
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.target import Registers
 from dlbuild.ir.tile_plan import Tiling
@@ -112,7 +113,7 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
     near = near_kernel(instance, space, tiling, orders)
     moved = frozenset(m.operand.name for m in space.moved)
     kernels = [
-        render_kernel(
+        render(
             made,
             kernel,
             near.orders,
@@ -264,7 +265,7 @@ class _Driver:
                         operand.name, ctype, by_value=False, is_const=operand.role != "output"
                     )
                 )
-            elif operand.name in by_value:
+            elif operand.name in by_value and operand.name not in self._buffers:
                 found.append(by_value[operand.name])
         return tuple(found)
 

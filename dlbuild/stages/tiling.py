@@ -99,6 +99,7 @@ def planned(  # noqa: PLR0913, PLR0917 - what a tiling is made of
         reduction=reduction,
         cycles=round(replayed(space, parts, moved, near, doubled)),
         around=level_of(outer) if outer else None,
+        is_handwritten=space.is_handwritten,
     )
 
 
@@ -124,6 +125,8 @@ def _buffers(
     for moved in space.moved:
         copies = 2 if moved.operand.name in doubled else 1
         place(moved.operand.name, moved.operand.dtype, largest[moved.operand.name], copies)
+    for room in space.scratch:
+        place(room.name, room.dtype, room.shape, 1)
     if reduction:
         sizes = dict(loops)
         kept = [a for a in space.nest.domain if space.nest.extent[a] > 1]

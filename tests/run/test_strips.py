@@ -291,6 +291,23 @@ def test_a_near_memory_changes_no_result(seed: int, dtype: str, tmp_path: Path) 
                 assert is_equal, (options, target)
 
 
+@pytest.mark.parametrize("features", [("dsp",), ("dsp", "mve")], ids="-".join)
+def test_hand_written_kernels_run_in_a_near_memory(
+    features: tuple[str, ...], tmp_path: Path
+) -> None:
+    file, samples, expected = layer_by_layer(1, "int8", tmp_path, (4, 17, 1))
+    found = []
+    for size_bytes in (1024, 4096):
+        target = replace(near_target(size_bytes), features=features)
+        options = replace(PLAIN, hook=True)
+        near, tiles = built(file, options, tmp_path / str(size_bytes), target=target)
+        found.append({tiling.is_handwritten for tiling in tiles.tilings})
+        for got, wanted in zip(outputs(near, samples), expected, strict=True):
+            for output, array in wanted.items():
+                assert np.array_equal(got[output], array), size_bytes
+    assert True in found[1]
+
+
 def test_an_optimising_compiler_leaves_no_kernel_out(tmp_path: Path) -> None:
     # Told of the addresses that it is called with, GCC 12 takes a pool's sums for unwritten.
     net = Net(np.random.default_rng(5), "int8")

@@ -5,7 +5,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -110,11 +110,8 @@ def model_of(seed: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-@pytest.mark.parametrize("rounding", ["fixed", "exact"])
-def test_hand_written_kernels_give_the_numbers_of_the_nests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made, rounding: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def write_recipe(targets: Mapping[str, object]) -> None:
+    """Write the model of all kernels, a sample, and a recipe for some targets."""
     model = model_of(7)
     onnx.save(model, "kernels.onnx")
     random = np.random.default_rng(8)
@@ -126,14 +123,18 @@ def test_hand_written_kernels_give_the_numbers_of_the_nests(
     }
     np.savez("samples.npz", **samples)  # type: ignore[arg-type] # names of arrays
     layout = {f"{side}{n}": "nhwc" for n in range(len(CONVS)) for side in "xy"}
-    targets = {
-        name: {"extends": core, "requantize": rounding}
-        for name, core in {**CORES, "pc": "host"}.items()
-    }
     entry = {"source": "kernels.onnx", "samples": "samples.npz", "layout": layout}
-    models = {"kernels": entry}
-    recipe = {"version": 1, "models": models, "targets": targets}
+    recipe = {"version": 1, "models": {"kernels": entry}, "targets": dict(targets)}
     Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+
+
+@pytest.mark.parametrize("rounding", ["fixed", "exact"])
+def test_hand_written_kernels_give_the_numbers_of_the_nests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made, rounding: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cores = {**CORES, "pc": "host"}
+    write_recipe({n: {"extends": core, "requantize": rounding} for n, core in cores.items()})
 
     engine, builds = made()
 
@@ -151,6 +152,31 @@ def test_hand_written_kernels_give_the_numbers_of_the_nests(
     files = path_of(engine.out, builds["kernels@m55"], "header").parent
     for level in ("-O0", "-O2"):
         by_clang(files, ["--target=arm-none-eabi", "-mcpu=cortex-m55", "-mfloat-abi=hard", level])
+
+
+def test_each_kernel_gives_the_same_in_a_near_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    memories = {
+        "tcm": {"size": "40 KiB", "holds": ["tiles"]},
+        "sram": {"holds": ["arena"]},
+        "flash": {"holds": ["weights"]},
+    }
+    near = {name: {"extends": CORES[name], "memories": memories} for name in ("m4f", "m55")}
+    fixed = {name: {**one, "requantize": "fixed"} for name, one in near.items()}
+    write_recipe({"pc": {"extends": "host", "requantize": "fixed"}, **fixed})
+
+    engine, builds = made()
+
+    here = figures_of(engine, builds["kernels@pc"], steps=False, count=False)
+    for name in near:
+        one = builds[f"kernels@{name}"]
+        tiles = codec.decode(engine.content(one, "tiles"), TilePlan)
+        there = figures_of(engine, one, steps=False)
+        assert len(tiles.tilings) == len(CONVS) + len(DENSE), name
+        assert all(tiling.is_handwritten for tiling in tiles.tilings), name
+        assert there.content == here.content, name
 
 
 class Chain:
@@ -240,7 +266,9 @@ def test_random_networks_give_the_same_layer_by_layer_in_strips_and_in_parts_of_
     entry |= {"input": "arena", "requantize": "fixed"}
     ram = {**entry, "optimize": "ram"}
     models = {"layers": entry, "strips": ram, "parts": {**ram, "max_recompute": 2.0}}
-    targets = {core: {"extends": CORES.get(core, "host")} for core in ("m4f", "m55", "pc")}
+    targets: dict[str, dict[str, object]] = {
+        core: {"extends": CORES.get(core, "host")} for core in ("m4f", "m55", "pc")
+    }
     recipe = {"version": 1, "models": models, "targets": targets}
     Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
 

@@ -47,5 +47,7 @@ def test_what_is_measured_is_not_called_predicted() -> None:
 def test_a_window_in_a_near_memory_is_why_loops_compute_a_kernel() -> None:
     plan = TilePlan((), tilings=(Tiling("conv1", "tcm", (), (), 2, 2, 64),))
     lines = list(profile_text("m@t", PROFILE, costs(is_measured=True), plan))
-    assert "  conv1: loops, not conv_dsp, since its windows lie in a near memory" in lines
+    assert (
+        "  conv1: loops, not conv_dsp, since parts of what it touches lie in a near memory" in lines
+    )
     assert lines[2].endswith("loops, in tasks")
