@@ -3,7 +3,8 @@
     python bench/races.py DIR [--only GLOB] [--threads N]
 
 DIR holds one folder for each model (see cores.py); `finetune` is examples/finetune with its batch
-in as many parts as threads. Each is dealt to threads by `split` and by `list`, and
+in as many parts as threads. Each is dealt to threads by `split` and by `list`, and spread over as
+many clusters of one thread in the way that is predicted to be best; it
 
 - runs under ThreadSanitizer, the arena filled with other bytes before each run: no report;
 - gives, on one thread that changes from core to core wherever the waits allow it, the same bytes;
@@ -81,16 +82,18 @@ def models(folder: Path, threads: int) -> Iterator[tuple[str, dict[str, object]]
 
 
 def recipe_text(entries: dict[str, dict[str, object]], threads: int) -> str:
-    """Return the recipe: every model by every scheduler."""
-    targets = {
+    """Return the recipe: every model by every scheduler, and over clusters."""
+    targets: dict[str, dict[str, object]] = {
         name: {"extends": "host", "resources": {"threads": threads}, "schedule": name}
         for name in SCHEDULERS
     }
+    clusters = [{"name": f"c{n}", "resources": {"threads": 1}} for n in range(threads)]
+    targets["clusters"] = {"extends": "host", "clusters": clusters}
     return yaml.safe_dump({"version": 1, "models": entries, "targets": targets})
 
 
 def check(engine: Engine, one: Build) -> bool:
-    """Check one network by one scheduler, and print its row."""
+    """Check one network on one target, and print its row."""
     built = built_of(engine, one)
     numbers = dict(weights.decode(engine.content(one, "weights")))
     samples = [s.inputs for s in samples_of(None, built.graph, numbers)][:2]
