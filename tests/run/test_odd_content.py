@@ -50,6 +50,13 @@ def i64(*values: object) -> Array:
 ROWS = f32([1, NAN, 3, NAN], [INF, 1, INF, 0], [-INF] * 4, [2, 2, 1, NAN])
 SIX = np.arange(12, dtype=np.float32).reshape(6, 2)
 
+# As ONNX Runtime 1.32 gives them.
+PROBABILITIES = {
+    "NONE": ([0.235258, 0.608332, 0.156411], [0.228965, 0.414735, 0.356300]),
+    "SOFTMAX_ZERO": ([0.296176, 0.430104, 0.273720], [0.299406, 0.360529, 0.340065]),
+    "PROBIT": ([-0.721739, 0.274982, -1.009495], [-0.742364, -0.215385, -0.368384]),
+}
+
 CASES = {
     "the sign of no number is none": Case(
         "(float[4] x) => (float[4] y) { y = Sign(x) }",
@@ -152,6 +159,43 @@ CASES = {
             )
         },
     ),
+    **{
+        f"probabilities of pairs become those of classes, {how}": Case(
+            f"""(float[2,2] x) => (int64[2] label, float[2,3] p) {{
+            label, p = ai.onnx.ml.SVMClassifier <kernel_type = "LINEAR", post_transform = "{how}",
+              kernel_params = [0.0, 0.0, 0.0], rho = [0.1, -0.2, 0.3], classlabels_ints = [4, 5, 9],
+              support_vectors = [1.0, 0.0, 0.0, 1.0, -1.0, 0.5], vectors_per_class = [1, 1, 1],
+              coefficients = [1.0, -1.0, 0.5, 0.5, 1.0, -1.0],
+              prob_a = [-1.0, -2.0, -0.5], prob_b = [0.1, 0.0, -0.1]> (x) }}""",
+            {"x": f32([1, 2], [-0.5, 0.25])},
+            {"label": i64(5, 9), "p": f32(*due)},
+            domains={"ai.onnx.ml": 1},
+        )
+        for how, due in PROBABILITIES.items()
+    },
+    "a pair has probabilities": Case(
+        """(float[1,1] x) => (int64[1] label, float[1,2] p) {
+        label, p = ai.onnx.ml.SVMClassifier <kernel_type = "LINEAR", classlabels_ints = [1, 2],
+          kernel_params = [0.0, 0.0, 0.0], rho = [0.0], vectors_per_class = [1, 1],
+          support_vectors = [1.0, -1.0], coefficients = [1.0, -1.0], prob_a = [-0.5],
+          prob_b = [0.0]> (x) }""",
+        {"x": f32([1])},
+        {"label": i64(1), "p": f32([1 / (1 + np.exp(-1.0)), 1 / (1 + np.exp(1.0))])},
+        domains={"ai.onnx.ml": 1},
+    ),
+    **{
+        f"8-bit floats {what}": Case(
+            f"""(float[3] x) => (float[3] y) <float s = {{0.5}}> {{
+            z = Constant <value = float8e4m3fn {{0}}> ()
+            q = QuantizeLinear <saturate = {saturate}> (x, s, z)
+            one = Constant <value_float = 1.0> ()
+            y = DequantizeLinear(q, one) }}""",
+            {"x": f32(NAN, 400, -3)},
+            {"y": f32(NAN, most, -6)},
+            21,
+        )
+        for what, saturate, most in (("end at their greatest", 1, 448), ("have no end", 0, NAN))
+    },
 }
 
 

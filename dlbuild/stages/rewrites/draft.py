@@ -14,7 +14,10 @@ from dlbuild.ir.graph import Attribute, Count, Fact, Group, Quantized, State, Te
 from dlbuild.ir.weights import Array, dtype_name
 from dlbuild.stages.rewrites.numbers import Numbers
 
-VARIADIC = frozenset({"Split", "If", "Loop", "Scan", "Unique", "LSTM", "GRU", "RNN", "Determinant"})
+RECURRENT = ("LSTM", "GRU", "RNN")
+VARIADIC = frozenset(
+    ("Split", "If", "Loop", "Scan", "Unique", *RECURRENT, "Determinant", "CoupledProbabilities")
+)
 """Operators whose results each have their place, whether they are read or not."""
 
 

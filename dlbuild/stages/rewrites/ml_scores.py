@@ -42,9 +42,12 @@ def transform(writer: Writer, scores: str, result: str) -> None:
     """Write the scores as the operator wants them."""
     how = writer.node.text("post_transform", "NONE")
     kinds = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
-    if how not in kinds:
+    own = {"SOFTMAX_ZERO": "SoftmaxZero", "PROBIT": "Probit"}
+    if how in own:
+        writer.own(own[how], [scores], result)
+    elif how not in kinds:
         raise writer.refuse(f"the transformation {how} is not supported", "no rule computes it")
-    if how == "SOFTMAX":
+    elif how == "SOFTMAX":
         writer.add(kinds[how], [scores], result, axis=-1)
     else:
         writer.add(kinds[how], [scores], result)

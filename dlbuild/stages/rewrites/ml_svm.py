@@ -6,13 +6,9 @@ from itertools import combinations
 
 import numpy as np
 
-from dlbuild.ir.graph import Tensor
 from dlbuild.ir.weights import Array
-from dlbuild.stages.rewrites.draft import Node
 from dlbuild.stages.rewrites.ml_scores import BINARY, class_labels, transform
 from dlbuild.stages.rewrites.ml_writer import Writer
-
-DOMAIN = "dlbuild"
 
 
 def svm_regressor(writer: Writer) -> None:
@@ -42,11 +38,6 @@ def svm_regressor(writer: Writer) -> None:
 def svm_classifier(writer: Writer) -> None:
     """Let each pair of classes have a score, whose sign is a vote for one of them."""
     labels, sizes = class_labels(writer), writer.node.integers("vectors_per_class")
-    if len(writer.floats("prob_a")):
-        raise writer.refuse(
-            "probabilities of support vector machines are not supported",
-            "they come from a search that each runtime ends at another place",
-        )
     if not sizes:
         raise writer.refuse(
             "a support vector machine without support vectors is not supported",
@@ -67,10 +58,31 @@ def svm_classifier(writer: Writer) -> None:
         table = writer.constant("labels", np.array(labels, np.int64))
         writer.add("Gather", [table, best], writer.node.outputs[0], axis=0)
     if len(writer.node.outputs) > 1 and writer.node.outputs[1]:
-        if len(sizes) == BINARY:
+        if len(writer.floats("prob_a")):
+            scores = probabilities(writer, scores, len(sizes), len(pairs))
+        elif len(sizes) == BINARY:
             require_plain(writer)
             scores = writer.add("Concat", [writer.add("Neg", [scores]), scores], axis=-1)
         transform(writer, scores, writer.node.outputs[1])
+
+
+def probabilities(writer: Writer, scores: str, count: int, n_pairs: int) -> str:
+    """Return the probability of each class, from the scores of pairs and what was fitted to them.
+
+    Raises:
+        UserError: there is not a number for each pair.
+    """
+    fitted = [writer.floats(f"prob_{letter}") for letter in "ab"]
+    if any(len(numbers) != n_pairs for numbers in fitted):
+        raise writer.refuse(
+            f"{n_pairs} pairs of classes have {' and '.join(str(len(n)) for n in fitted)} numbers",
+            "'prob_a' and 'prob_b' have one for each pair",
+        )
+    names = [writer.constant(letter, array) for letter, array in zip("ab", fitted, strict=True)]
+    shape = writer.draft.shape(writer.node.inputs[0])
+    rows = shape[0] if len(shape) > 1 else 1
+    shapes = [(rows, count), (count, count), (count,)]
+    return writer.own("CoupledProbabilities", [scores, *names], shapes=shapes)
 
 
 def require_plain(writer: Writer) -> None:
@@ -143,10 +155,5 @@ def likeness(writer: Writer, vectors: Array) -> str:
 def squared_distance(writer: Writer, source: str, table: str, count: int) -> str:
     """Add our own operator: the squared distance of each row to each vector."""
     shape = writer.draft.shape(writer.node.inputs[0])
-    result = writer.draft.fresh(f"{writer.node.label}/distances")
     rows = shape[0] if len(shape) > 1 else 1
-    writer.draft.declared[result] = Tensor(result, "float32", (rows, count))
-    label = f"{writer.node.label}/distance"
-    inputs = [source, table]
-    writer.made.append(Node("SquaredDistance", inputs, [result], {}, label, DOMAIN, 1))
-    return result
+    return writer.own("SquaredDistance", [source, table], shapes=[(rows, count)])

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 
 from dlbuild.base.errors import UserError
+from dlbuild.ir.graph import Tensor
 from dlbuild.ir.weights import Array
 from dlbuild.stages.parse_file import array_of
 from dlbuild.stages.rewrites.draft import Draft, Node
 
 OPSET = 13
+DOMAIN = "dlbuild"
+
+Shapes = Sequence[tuple[int, ...]]
 
 
 class Writer:
@@ -27,6 +33,23 @@ class Writer:
         label = f"{self.node.label}/{kind}_{len(self.made)}"
         self.made.append(Node(kind, inputs, [name], dict(attributes), label, opset=OPSET))
         return name
+
+    def own(self, kind: str, inputs: list[str], result: str = "", shapes: Shapes = ()) -> str:
+        """Add a node of dlbuild's own domain and return the name of its first result.
+
+        Args:
+            kind: the operator.
+            inputs: what it reads.
+            result: the name of the first result; a new one without it.
+            shapes: of its results, which are float32; nothing if the rule tells the only one.
+        """
+        names = [self.draft.fresh(f"{self.node.label}/{kind}") for _ in shapes or [()]]
+        names[0] = result or names[0]
+        for name, shape in zip(names, shapes, strict=False):
+            self.draft.declared[name] = Tensor(name, "float32", shape)
+        label = f"{self.node.label}/{kind}_{len(self.made)}"
+        self.made.append(Node(kind, inputs, names, {}, label, DOMAIN, 1))
+        return names[0]
 
     def constant(self, what: str, array: Array) -> str:
         """Add a constant."""

@@ -108,9 +108,9 @@ def test_scores_of_support_vectors_are_transformed(classes: int, how: str, tmp_p
     ("node", "what", "why"),
     [
         (
-            machine(2, "RBF", prob=[1.0]),
-            "probabilities of support vector machines are not supported",
-            "they come from a search that each runtime ends at another place",
+            machine(3, "RBF", prob=[1.0, 2.0]),
+            "3 pairs of classes have 2 and 2 numbers",
+            "'prob_a' and 'prob_b' have one for each pair",
         ),
         (
             machine(2, "RBF", "SOFTMAX"),
