@@ -183,6 +183,21 @@ CASES = {
         {"label": i64(1), "p": f32([1 / (1 + np.exp(-1.0)), 1 / (1 + np.exp(1.0))])},
         domains={"ai.onnx.ml": 1},
     ),
+    "channels that lie last have a mean": Case(
+        """(int8[1,2,2,3] x) => (int8[1,1,1,3] y) <float s = {1.0}, int8 z = {0}>
+        { y = com.microsoft.QLinearGlobalAveragePool <channels_last = 1> (x, s, z, s, z) }""",
+        {"x": np.array([[[[1, 8, 4], [2, 8, -4]], [[3, 8, -8], [6, 12, -9]]]], np.int8)},
+        {"y": np.array([[[[3, 9, -4]]]], np.int8)},
+        domains={"com.microsoft": 1},
+    ),
+    "channels that lie last have means": Case(
+        """(int8[1,2,2,3] x) => (int8[1,1,2,3] y) <float s = {1.0}, int8 z = {0}>
+        { y = com.microsoft.QLinearAveragePool <kernel_shape = [2, 1], channels_last = 1>
+          (x, s, z, s, z) }""",
+        {"x": np.array([[[[1, 8, 4], [2, 8, -4]], [[3, 8, -8], [6, 12, -8]]]], np.int8)},
+        {"y": np.array([[[[2, 8, -2], [4, 10, -6]]]], np.int8)},
+        domains={"com.microsoft": 1},
+    ),
     **{
         f"8-bit floats {what}": Case(
             f"""(float[3] x) => (float[3] y) <float s = {{0.5}}> {{

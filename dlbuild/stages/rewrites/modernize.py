@@ -40,12 +40,26 @@ def adopted(draft: Draft, node: Node) -> list[Node] | None:
     if node.kind == "QLinearSoftmax" and node.integer("opset", SOFTMAX_OPSET) < SOFTMAX_OPSET:
         node.attributes["opset"] = SOFTMAX_OPSET
         return softmax(draft, node)
+    if node.attributes.pop("channels_last", 0):
+        return channels_last(draft, node)
     has_bias = "Gelu" in node.kind and len(node.inputs) > 1
     if (node.domain, node.kind) in ADOPTED and not has_bias:
         node.domain, node.opset = "", ADOPTED_OPSET
         if node.kind == "FastGelu":
             node.kind, node.attributes = "Gelu", {"approximate": "tanh"}
     return None
+
+
+def channels_last(draft: Draft, node: Node) -> list[Node]:
+    """Give an operator whose channels lie last its operand, and its result, in ONNX's order."""
+    rank, label = len(draft.shape(node.inputs[0])), node.outputs[0]
+    source, result = draft.fresh(f"{label}_first"), draft.fresh(f"{label}_last")
+    first, last = (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)
+    before = Node("Transpose", [node.inputs[0]], [source], {"perm": first}, f"{node.label}_first")
+    after = Node("Transpose", [result], [label], {"perm": last}, f"{node.label}_last")
+    before.opset = after.opset = SOFTMAX_OPSET
+    node.inputs[0], node.outputs = source, [result]
+    return [before, node, after]
 
 
 def to_input(name: str, position: int) -> Rewrite:

@@ -251,7 +251,7 @@ RULES: dict[str, Rule] = {
     "Add": pair("QLinearAdd"),
     "Mul": pair("QLinearMul"),
     "AveragePool": average,
-    "GlobalAveragePool": single("QLinearGlobalAveragePool", channels_last=0),
+    "GlobalAveragePool": single("QLinearGlobalAveragePool"),
     "Softmax": single("QLinearSoftmax", opset=13),
     "Sigmoid": single("QLinearSigmoid"),
     "LeakyRelu": single("QLinearLeakyRelu"),
