@@ -89,7 +89,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
     """
     operands = {o.name: o for o in instance.operands}
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
-    by_value = frozenset(n for n in in_table if prod(operands[n].shape) == 1)
+    by_value = frozenset(n for n in in_table if _is_number(instance, operands[n]))
     nests = _regions(_nests(instance, operands, orders, in_table), by_value, registers)
     names = c_names(operands, nests)
     bodies = [_body(n, operands, orders, by_value, names, len(nests)) for n in nests]
@@ -115,6 +115,14 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         includes=includes_of([text, *(helper_text(environment, h) for h in helpers)]),
         given=given,
     )
+
+
+def _is_number(instance: Instance, operand: Operand) -> bool:
+    """Say whether an operand in the weight table is one number.
+
+    A template of its own computes addresses in whatever has axes, of one element too.
+    """
+    return prod(operand.shape) == 1 if instance.nests else not operand.shape
 
 
 def _parameters(

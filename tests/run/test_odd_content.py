@@ -183,6 +183,13 @@ CASES = {
         {"label": i64(1), "p": f32([1 / (1 + np.exp(-1.0)), 1 / (1 + np.exp(1.0))])},
         domains={"ai.onnx.ml": 1},
     ),
+    "tables of one number": Case(
+        """(float[1,1,1] x) => (float[1,1,1,1] y, float[1,1,1] h)
+        <float[1,1,1] w = {2}, float[1,1,1] r = {1}>
+        { y, h = RNN <hidden_size = 1, activations = ["Relu"]> (x, w, r) }""",
+        {"x": f32([[3]])},
+        {"y": f32([[[6]]]), "h": f32([[6]])},
+    ),
     "channels that lie last have a mean": Case(
         """(int8[1,2,2,3] x) => (int8[1,1,1,3] y) <float s = {1.0}, int8 z = {0}>
         { y = com.microsoft.QLinearGlobalAveragePool <channels_last = 1> (x, s, z, s, z) }""",
