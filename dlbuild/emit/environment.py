@@ -10,6 +10,7 @@ import jinja2
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
+from dlbuild.emit.ctypes import number
 
 Environment = jinja2.Environment
 """Templates of the search path, compiled once."""
@@ -36,6 +37,7 @@ def _of(folders: tuple[Path, ...]) -> jinja2.Environment:
         autoescape=False,  # noqa: S701
     )
     made.filters["product"] = prod
+    made.filters["literal"] = number
     return made
 
 

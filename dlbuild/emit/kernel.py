@@ -27,6 +27,7 @@ from dlbuild.emit.parameter import Parameter
 from dlbuild.emit.ranges import Ranges
 from dlbuild.emit.regions import regions
 from dlbuild.emit.rings import Rows, rows_of
+from dlbuild.emit.wrap import wrapped
 from dlbuild.ir.target import Registers
 from dlbuild.rulebook.address import strides
 from dlbuild.rulebook.derive import Orders, step_values
@@ -106,6 +107,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         "pitch": {o.name: strides(o.shape, orders.get(o.name, ())) for o in instance.operands},
     }
     text = rendered(environment, instance.template or DEFAULT_TEMPLATE, context)
+    text = text if instance.nests else wrapped(text)
     helpers = helpers_of(environment, [text])
     return KernelText(
         text=text,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import prod
 
 from dlbuild.emit.handwritten import render
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
@@ -44,6 +45,9 @@ class Functions:
     texts: tuple[KernelText, ...]
     calls: Mapping[int, Call]
 
+
+NOTHING = "NULL"
+"""What is handed to a template for a tensor without elements, which has no place."""
 
 OWN_NAMES = r"(_(?:part_)?(?:tiles|task|task_t|finish|bring_\w+|send_\w+|result|window))?"
 """What the functions of a kernel are called behind its name: of one that runs through a near
@@ -87,6 +91,8 @@ def functions(
     for key, alike in users.items():
         made = texts[key]
         shared += [_commented(model, made[0], alike, tiles)] if len(made) == 1 else made
+    if any(NOTHING in call.arguments for call in calls.values()):
+        shared[0] = replace(shared[0], includes=(*shared[0].includes, "stddef.h"))
     return Functions(tuple(shared), calls)
 
 
@@ -191,6 +197,7 @@ def restricted(model: Sources, places: Places, instance: Instance) -> frozenset[
         (operand, places.region(operand.tensor))
         for operand in instance.operands
         if operand.role in ("input", "output") and operand.tensor not in constants
+        if prod(operand.shape)
     ]
     shared = {
         ours.name
@@ -213,6 +220,8 @@ def _argument(
     if operand.role == "scratch":
         return places.pointer(scratch_name(kernel, tiles))
     tensor = operand.tensor
+    if not prod(operand.shape):
+        return NOTHING
     return places.element(tensor) if parameter.by_value else places.pointer(tensor)
 
 

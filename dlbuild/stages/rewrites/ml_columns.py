@@ -10,6 +10,8 @@ from dlbuild.stages.rewrites.ml_writer import Writer
 
 MOST_KEYS = 256
 AXES_AS_INPUT = 18
+NUMBERLESS_OPSET = 4
+"""The version of ai.onnx.ml from which on a key that is no number is found."""
 
 
 def zip_map(writer: Writer) -> None:
@@ -25,11 +27,14 @@ def normalizer(writer: Writer) -> None:
         writer.add("LpNormalization", [source], result, axis=-1, p=order)
         return
     axes = writer.constant("axes", np.array([-1], np.int64))
-    sizes = writer.add("Abs", [source])
     greatest = writer.draft.fresh(f"{writer.node.label}/greatest")
-    newest = Node("ReduceMax", [sizes, axes], [greatest], {"keepdims": 1}, opset=AXES_AS_INPUT)
+    newest = Node("ReduceMax", [source, axes], [greatest], {"keepdims": 1}, opset=AXES_AS_INPUT)
     writer.made.append(newest)
-    writer.add("Div", [source, greatest], result)
+    # Nothing is divided where the greatest number is 0.
+    zero, one = (writer.constant(w, np.array(v, np.float32)) for w, v in (("no", 0), ("one", 1)))
+    is_zero = writer.add("Equal", [greatest, zero])
+    divisor = writer.add("Where", [is_zero, one, greatest])
+    writer.add("Div", [source, divisor], result)
 
 
 def scaler(writer: Writer) -> None:
@@ -74,6 +79,8 @@ def label_encoder(writer: Writer) -> None:
     found = writer.add("Expand", [start, shape])
     for number, (key, value) in enumerate(zip(keys, values, strict=True)):
         if key != key:  # noqa: PLR0124 - a key that is not a number
+            if writer.node.opset < NUMBERLESS_OPSET:
+                continue
             test = writer.add("IsNaN", [source])
         else:
             test = writer.add("Equal", [source, writer.constant(f"key_{number}", key)])

@@ -55,8 +55,9 @@ def transform(writer: Writer, scores: str, result: str) -> None:
 
 def note_single(writer: Writer, count: int) -> None:
     """Say where ONNX Runtime does not do what ONNX says."""
-    if count == 1 and writer.node.text("post_transform", "NONE") == "LOGISTIC":
+    how = writer.node.text("post_transform", "NONE")
+    if count == 1 and how != "NONE":
         writer.draft.notes.append(
-            f"node '{writer.node.label}' passes its one target through LOGISTIC, as ONNX says;"
+            f"node '{writer.node.label}' passes its one target through {how}, as ONNX says;"
             " ONNX Runtime leaves it as it is"
         )

@@ -1,0 +1,29 @@
+"""How statements that are too long for a line are broken."""
+
+from dlbuild.emit.wrap import wrapped
+
+SUM = " + ".join(f"term{number}" for number in range(12))
+LONG = " + ".join(f"some_term{number}" for number in range(6))
+
+
+def test_what_fits_stays() -> None:
+    text = "    int a = 1;\n    b = c;\n"
+    assert wrapped(text) == text
+
+
+def test_a_long_value_stands_below() -> None:
+    assert wrapped(f"    const int32_t a = {SUM};") == f"    const int32_t a =\n        {SUM};"
+    assert wrapped(f"    y[(a * b) + c] += {SUM};") == f"    y[(a * b) + c] +=\n        {SUM};"
+
+
+def test_a_choice_that_is_too_long_for_one_line_has_its_branches_below_each_other() -> None:
+    choice = f"(d == 0) ? ({LONG}) : ({LONG});"
+    due = f"    y = (d == 0) ? ({LONG})\n                 : ({LONG});"
+    assert wrapped(f"    y = {choice}") == due
+    due = f"    const int y =\n        (d == 0) ? ({LONG})\n                 : ({LONG});"
+    assert wrapped(f"    const int y = {choice}") == due
+
+
+def test_what_is_no_assignment_stays() -> None:
+    text = f"    if (a == {SUM}) {{"
+    assert wrapped(text) == text
