@@ -107,7 +107,7 @@ def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another st
         "pitch": {o.name: strides(o.shape, orders.get(o.name, ())) for o in instance.operands},
     }
     text = rendered(environment, instance.template or DEFAULT_TEMPLATE, context)
-    text = text if instance.nests else wrapped(text)
+    text = wrapped(text)
     helpers = helpers_of(environment, [text])
     return KernelText(
         text=text,

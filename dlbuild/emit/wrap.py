@@ -1,4 +1,4 @@
-"""Statements of templates that fit a line, broken as clang-format breaks them.
+"""Statements of kernels that fit a line, broken as clang-format breaks them.
 
 How long they are depends on the numbers of a model, which a template cannot know.
 """
@@ -24,10 +24,35 @@ def _broken(line: str) -> str:
     below = f"{margin}{' ' * INDENT}{value}"
     if len(below) <= COLUMNS:
         return f"{margin}{target}\n{below}"
-    branches = _branches(line)
-    if max(map(len, branches)) > COLUMNS:
-        branches = [f"{margin}{target}", *_branches(below)]
-    return "\n".join(branches)
+    for parts in (_branches(line), [f"{margin}{target}", *_branches(below)]):
+        if len(parts) > 1 and max(map(len, parts)) <= COLUMNS:
+            return "\n".join(parts)
+    return "\n".join(_operands(margin, target, value))
+
+
+def _operands(margin: str, target: str, value: str) -> list[str]:
+    """Return a sum, or a product, with as many operands in each line as fit, below each other."""
+    head = f"{margin}{target} "
+    parts = next((p for p in (_split(value, "+-"), _split(value, "*")) if len(p) > 1), [value])
+    lines = [head + parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + 1 + len(part) <= COLUMNS:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(" " * len(head) + part)
+    return lines
+
+
+def _split(value: str, operators: str) -> list[str]:
+    """Return what stands between operators outside of parentheses, each with that behind it."""
+    depth, parts = 0, [""]
+    for at, character in enumerate(value):
+        depth += (character in "([") - (character in ")]")
+        parts[-1] += character
+        is_operator = character in operators and value[at - 1] == value[at + 1] == " "
+        if depth == 0 and is_operator:
+            parts.append("")
+    return [part.strip() for part in parts]
 
 
 def _branches(line: str) -> list[str]:

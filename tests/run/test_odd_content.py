@@ -196,6 +196,31 @@ CASES = {
         {"y": f32([3, 1], [0, -2], [1, 0.5])},
         domains={"ai.onnx.ml": 1},
     ),
+    "points far out": Case(
+        "(float[1,1,1,2] x, float[1,1,3,2] g) => (float[1,1,1,3] y) { y = GridSample(x, g) }",
+        {"x": f32([[[1, 2]]]), "g": f32([[[1e30, 0], [-1e30, 1e30], [0.5, 0]]])},
+        {"y": f32([[[0, 0, 2]]])},
+    ),
+    "extents of 1 are repeated": Case(
+        """(float[2,1] a, float[1,3] b) => (float[2,3] y)
+        { y = Einsum <equation = "...,...->..."> (a, b) }""",
+        {"a": f32([2], [3]), "b": f32([1, 10, 100])},
+        {"y": f32([2, 20, 200], [3, 30, 300])},
+    ),
+    "what a window has behind the last point is no pad": Case(
+        """(float[1,1,3] x) => (float[1,1,2] y) { y = AveragePool <kernel_shape = [2],
+           strides = [2], auto_pad = "VALID", ceil_mode = 1, count_include_pad = 1> (x) }""",
+        {"x": f32([[1, 3, 8]])},
+        {"y": f32([[2, 8]])},
+    ),
+    "the middles of an old resize": Case(
+        """(float[1,1,1,3] x) => (float[1,1,1,6] y) <float[0] r = {}, float[4] s = {1, 1, 1, 2}>
+        { y = Resize <mode = "nearest", nearest_mode = "floor",
+          coordinate_transformation_mode = "tf_half_pixel_for_nn"> (x, r, s) }""",
+        {"x": f32([[[1, 2, 3]]])},
+        {"y": f32([[[1, 1, 2, 2, 3, 3]]])},
+        11,
+    ),
     "places that are none": Case(
         """(float[2] x, int64[0,1] i, float[0] u) => (float[2] y) { y = ScatterND(x, i, u) }""",
         {"x": f32(1, 2), "i": np.zeros((0, 1), np.int64), "u": f32()},

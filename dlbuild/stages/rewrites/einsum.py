@@ -81,6 +81,7 @@ class _Einsum:
 
     def _alone(self, name: str, labels: list[str], position: int) -> tuple[str, list[str]]:
         """Bring a term to labels that differ, and sum over those that nobody else has."""
+        name = self._broadcast(name, labels)
         while len(set(labels)) < len(labels):
             twice = next(label for label in labels if labels.count(label) > 1)
             name, labels = self._diagonal(name, labels, twice)
@@ -91,6 +92,16 @@ class _Einsum:
             if number != position
         }
         return self._summed(name, labels, {*others, *self.result})
+
+    def _broadcast(self, name: str, labels: list[str]) -> str:
+        """Repeat a term along axes of extent 1 whose label has another extent elsewhere."""
+        own, due = self.draft.shape(name), tuple(self.extent[label] for label in labels)
+        if own == due:
+            return name
+        for label, extent, most in zip(labels, own, due, strict=True):
+            if extent not in {1, most}:
+                raise self._unfit(f"'{label}' has the extents {extent} and {most}")
+        return self._add("Expand", [name, self.draft.integers(f"{name}_extents", due)])
 
     def _diagonal(self, name: str, labels: list[str], label: str) -> tuple[str, list[str]]:
         """Keep the diagonal of the first two axes of a label, as the last axis."""

@@ -2,7 +2,7 @@
 
 from dlbuild.emit.wrap import wrapped
 
-SUM = " + ".join(f"term{number}" for number in range(12))
+SUM = " + ".join(f"term{number}" for number in range(11))
 LONG = " + ".join(f"some_term{number}" for number in range(6))
 
 
@@ -22,6 +22,12 @@ def test_a_choice_that_is_too_long_for_one_line_has_its_branches_below_each_othe
     assert wrapped(f"    y = {choice}") == due
     due = f"    const int y =\n        (d == 0) ? ({LONG})\n                 : ({LONG});"
     assert wrapped(f"    const int y = {choice}") == due
+
+
+def test_a_product_has_as_many_factors_in_a_line_as_fit() -> None:
+    one = f"f({LONG})"
+    due = f"        g += {one} *\n             {one} * b;"
+    assert wrapped(f"        g += {one} * {one} * b;") == due
 
 
 def test_what_is_no_assignment_stays() -> None:
