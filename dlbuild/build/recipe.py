@@ -19,6 +19,7 @@ from dlbuild.base.yamlsrc import (
     table,
     word,
 )
+from dlbuild.build.features import check_features
 from dlbuild.build.job import Tolerance
 from dlbuild.build.options import options_with, read_override
 from dlbuild.build.project import Build, Model, Recipe
@@ -68,6 +69,7 @@ def read_recipe(file: Path = Path(PROJECT_FILE), overrides: Sequence[str] = ()) 
         name: TargetTable(entries, key.source.name, Path(key.source.name).parent)
         for name, (key, entries) in found.targets.items()
     }
+    check_features((*own.values(), *built_in.values()), packs)
     book = TargetBook(own, built_in)
     extra = [read_override(text) for text in overrides]
     models = {name: _model(name, node, folder) for name, (_, node, folder) in found.models.items()}

@@ -1,11 +1,14 @@
 """dlbuild.yaml as read, and each of its errors in full."""
 
+import re
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from dlbuild.base.errors import UserError
+from dlbuild.base.paths import builtin_folder
+from dlbuild.build.features import FEATURES
 from dlbuild.build.project import Recipe
 from dlbuild.build.recipe import read_recipe
 from dlbuild.ir.target import Options, Target
@@ -187,10 +190,40 @@ def test_paths_are_relative_to_the_file_that_names_them() -> None:
 
 def test_a_pack_brings_targets() -> None:
     Path("pack/rules/targets").mkdir(parents=True)
-    Path("pack/rules/targets/mine.yaml").write_text("extends: cortex-m7\nfeatures: [fpu, x]\n")
+    Path("pack/rules/targets/mine.yaml").write_text("extends: cortex-m7\nfeatures: [fpu, x86]\n")
     recipe = read(f"packs: [pack]\n{MODELS}builds: [{{model: kws, target: mine}}]\n")
-    assert recipe.targets["mine"].features == ("fpu", "x")
+    assert recipe.targets["mine"].features == ("fpu", "x86")
     assert recipe.folders[0] == Path("pack")
+
+
+def test_a_feature_that_no_rule_asks_for_is_refused() -> None:
+    assert error_of(
+        MODELS + "targets:\n  board: {extends: cortex-m4f, features: [fpu, dps]}\n"
+    ) == (
+        "dlbuild.yaml:4:53: error: no rule asks for the feature 'dps'\n"
+        "  4 |   board: {extends: cortex-m4f, features: [fpu, dps]}\n"
+        "    |                                                ^\n"
+        "  fix: did you mean 'dsp'?"
+    )
+
+
+def test_a_pack_may_ask_for_a_feature_of_its_own() -> None:
+    Path("pack/rules/ops").mkdir(parents=True)
+    Path("pack/rules/ops/mine.yaml").write_text("Mine: {kernels: [{target: [hifi4]}]}\n")
+    recipe = f"packs: [pack]\n{MODELS}targets: {{chip: {{extends: host, features: [%s]}}}}\n"
+    assert read(recipe % "hifi4").targets["chip"].features == ("hifi4",)
+    assert "no rule asks for the feature 'hifi'" in error_of(recipe % "hifi")
+
+
+def test_built_in_rules_ask_for_the_known_features() -> None:
+    files = (builtin_folder() / "rules" / "ops").glob("*.yaml")
+    asked = {
+        word
+        for file in files
+        for words in re.findall(r"^\s+target: \[(.*)\]", file.read_text(), re.MULTILINE)
+        for word in words.split(", ")
+    }
+    assert asked | {"fpu"} == FEATURES  # whose rounding is `exact` by default
 
 
 def test_an_unknown_key_is_refused() -> None:
