@@ -159,16 +159,14 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
 ) -> bool:
     """Leave a snapshot after a success, unless an input changed since it was read.
 
-    Args:
-        build_folder: where the state is kept.
-        request: the command.
-        inputs: files read.
-        models: those of them that are models.
-        outputs: SHA-256 of each file written.
-        folders: folders searched for files.
-        programs: commands run, by name.
-        started_ns: when the program was started, whose code is an input too.
-        reading_ns: when it began to read all other inputs, more than a tick after that.
+    build_folder: where the state is kept.
+    request: the command.
+    inputs, models: files read, and those of them that are models.
+    outputs: SHA-256 of each file written.
+    folders: folders searched for files.
+    programs: commands run, by name.
+    started_ns: when the program was started, whose code is an input too.
+    reading_ns: when it began to read all other inputs, more than a tick after that.
     """
     found = {word: find_program(word) for name in programs for word in (name, *name.split())}
     paths = sorted({*inputs, *(path for path in found.values() if os.path.isfile(path))})  # noqa: PTH113 - as above

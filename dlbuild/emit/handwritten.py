@@ -152,12 +152,11 @@ class _Handwritten:
             if o.name in kernel.uses or o.name in later
         )
         of = {p.operand: p for p in parameters}
-        position = [a for a in rest.domain if a not in kernel.keep]
         point = _Point(
             f"{self.name}_result",
             kernel.keep,
             tuple(a for a in kernel.keep if a in rest.domain),
-            position[0] if position else "",
+            next((a for a in rest.domain if a not in kernel.keep), ""),
             tuple(names[n] for n in later),
             self._rest_given(nest, rest, by_value, names),
         )

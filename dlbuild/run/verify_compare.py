@@ -118,17 +118,14 @@ def compare(
 ) -> Comparison:
     """Compare each (actual, reference) pair of one tensor, one for each sample.
 
-    Args:
-        tensor: the tensor.
-        kernel: the function that made it, or empty.
-        pairs: arrays of the tensor's type and shape.
-        limit: how far apart elements may be.
-        slack: what each element of each sample may differ by beyond the limit; none = nothing.
+    tensor, kernel: the tensor and the function that made it, or the empty text.
+    pairs: arrays of the tensor's type and shape.
+    limit: how far apart elements may be.
+    slack: what each element of each sample may differ by beyond the limit; none = nothing.
     """
-    n_differing = n_outside = n_elements = 0
-    max_abs = max_rel = 0.0
-    n_rows = n_argmax = n_nan = 0
-    furthest, worst = 0.0, ""
+    n_differing = n_outside = n_elements = n_rows = n_argmax = n_nan = 0
+    max_abs = max_rel = furthest = 0.0
+    worst = ""
     for number, (actual, reference) in enumerate(pairs):
         distance = _distance(actual, reference)
         numbers = reference.astype(np.float64)

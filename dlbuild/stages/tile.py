@@ -30,13 +30,11 @@ def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     `max_recompute` allows. Where a memory holds tiles, all other kernels run through it one by one.
     A target of several cores has no strips: kernels or parts of them are dealt to its cores.
 
-    Args:
-        graph: the model.
-        profile: its kernels.
-        target: the chip.
-        options: of the build.
-        book: the rules; without them every kernel is whole.
-        costs: of the kernels, by which they are divided among cores; predictions if there are none.
+    graph, profile: the model and its kernels.
+    target: the chip.
+    options: of the build.
+    book: the rules; without them every kernel is whole.
+    costs: of the kernels, by which they are divided among cores; predictions if there are none.
     """
     whole = TilePlan(tuple(Tile(kernel.name) for kernel in profile.kernels))
     if book is None:
@@ -44,8 +42,7 @@ def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     if target.resources[1] > 1:
         from dlbuild.stages.split import core_plan  # noqa: PLC0415 - of several cores alone
 
-        known = costs or predicted(profile)
-        return core_plan(graph, profile, known, target, options, book)
+        return core_plan(graph, profile, costs or predicted(profile), target, options, book)
     memories = tile_memories(graph, target)
     # What lies in a near memory takes no room in the arena.
     near = partial(_with_near, graph, profile, memories, target, options, book)

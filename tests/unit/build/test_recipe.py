@@ -200,7 +200,7 @@ def test_a_feature_that_no_rule_asks_for_is_refused() -> None:
     assert error_of(
         MODELS + "targets:\n  board: {extends: cortex-m4f, features: [fpu, dps]}\n"
     ) == (
-        "dlbuild.yaml:4:53: error: no rule asks for the feature 'dps'\n"
+        "dlbuild.yaml:4:48: error: no rule asks for the feature 'dps'\n"
         "  4 |   board: {extends: cortex-m4f, features: [fpu, dps]}\n"
         "    |                                                ^\n"
         "  fix: did you mean 'dsp'?"
