@@ -291,7 +291,7 @@ def test_a_near_memory_changes_no_result(seed: int, dtype: str, tmp_path: Path) 
                 assert is_equal, (options, target)
 
 
-@pytest.mark.parametrize("features", [("dsp",), ("dsp", "mve")], ids="-".join)
+@pytest.mark.parametrize("features", [("dsp",), ("dsp", "mve"), ("x86",)], ids="-".join)
 def test_hand_written_kernels_run_in_a_near_memory(
     features: tuple[str, ...], tmp_path: Path
 ) -> None:
