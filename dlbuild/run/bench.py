@@ -18,6 +18,7 @@ from dlbuild.run.elf import Symbol, symbols
 from dlbuild.run.lines import Range, Said
 from dlbuild.run.runner import Built, Values, model_program, run_input
 from dlbuild.run.runner_program import Compiler, Program
+from dlbuild.stages.arena import NEAR
 from dlbuild.stages.render import render
 from dlbuild.stages.tables import tables
 
@@ -250,10 +251,10 @@ Place = Symbol | Range
 
 def written_places(names: Sequence[Symbol], ranges: Sequence[Range]) -> Written:
     """Say where the bytes lie that a run wrote."""
-    # The arena is the model's, or the program's for the model; so are the outputs.
-    arenas = [
-        one for one in names if one.name in {"arena", "dlb_arena"} or one.name.startswith("arena_")
-    ]
+    # The arena is the model's, or the program's for the model; so are the outputs. Near memories
+    # are the arena's as well.
+    known = {"arena", "dlb_arena", *NEAR}
+    arenas = [one for one in names if one.name in known or one.name.startswith("arena_")]
     outputs = [one for one in names if one.name.startswith("dlb_") and one not in arenas]
     at = {one.name: one.address for one in names}
     stack = Range(at[_STACK[0]], at[_STACK[1]] - at[_STACK[0]])

@@ -12,6 +12,7 @@ from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import NearBuffer, TilePlan, Tiling, resident_names
+from dlbuild.rulebook.derive import loaded_operands
 from dlbuild.rulebook.handwritten import with_kernel
 from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import instance_of, wish_of
@@ -265,7 +266,8 @@ def _shape(nest: Nest, operand: Operand) -> tuple[int, ...]:
 def _hull(nest: Nest, operand: Operand, box: Box) -> Hull:
     """Return the smallest window around all that a task touches of an operand."""
     accesses = [a for a in nest.access.values() if a.operand == operand.name]
-    if len({a.view for a in accesses}) != 1 or not accesses[0].view:
+    is_looked_up = operand.name in loaded_operands(nest)
+    if is_looked_up or len({a.view for a in accesses}) != 1 or not accesses[0].view:
         return tuple((0, n) for n in _shape(nest, operand))
     windows = [window(nest, access, box) for access in accesses]
     found = []

@@ -73,6 +73,33 @@ def planned(
     return graph, kernels, tiles, plan
 
 
+def test_a_table_that_is_looked_up_is_brought_as_a_whole(tmp_path: Path) -> None:
+    numbers = {"s": np.float32(0.1), "z": np.int8(0), "t": np.float32(1 / 256), "u": np.int8(-128)}
+    node = helper.make_node(
+        "QLinearSoftmax",
+        ["x", "s", "z", "t", "u"],
+        ["y"],
+        "softmax",
+        domain="com.microsoft",
+        axis=1,
+        opset=13,
+    )
+    ends = [helper.make_tensor_value_info(name, TensorProto.INT8, (1, 12)) for name in "xy"]
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in numbers.items()]
+    graph = helper.make_graph([node], "net", ends[:1], ends[1:], weights)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    target = Target(
+        "near", (Memory("near", 2048, holds=("tiles",)), Memory("far", holds=("arena",)))
+    )
+
+    _, _, tiles, _ = planned(tmp_path, target, Options(requantize="fixed"), model)
+
+    (tiling,) = tiles.tilings
+    assert {buffer.operand: buffer.shape for buffer in tiling.buffers}["power"] == (256,)
+    assert tiling.traffic_bytes == 12 + 256 * 4 + 12
+
+
 def model_of(kind: str) -> onnx.ModelProto:
     """Return a model of one operator."""
     values = np.random.default_rng(2)

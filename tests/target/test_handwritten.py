@@ -176,6 +176,7 @@ def test_each_kernel_gives_the_same_in_a_near_memory(
         there = figures_of(engine, one, steps=False)
         assert len(tiles.tilings) == len(CONVS) + len(DENSE), name
         assert all(tiling.is_handwritten for tiling in tiles.tilings), name
+        assert there.faults == (), name
         assert there.content == here.content, name
 
 

@@ -39,6 +39,11 @@ def test_the_callers_arena_is_the_arena() -> None:
     assert written_places(names, [Range(0x20001000, 8)]) == Written(8, 0, 0)
 
 
+def test_near_memories_are_of_the_arena() -> None:
+    names = [*STACK, Symbol("near", 0x20001000, 64), Symbol("middle", 0x20002000, 64)]
+    assert written_places(names, [Range(0x20001000, 8), Range(0x20002000, 4)]) == Written(12, 0, 0)
+
+
 def test_errno_of_the_c_library_is_no_fault() -> None:
     names = [*STACK, Symbol("impure_data", 0x20001000, 96)]
     assert written_places(names, [Range(0x20001000, 4)]) == Written(0, 0, 0, errno=4)
