@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
@@ -10,6 +11,7 @@ from dlbuild.base.files import write_atomically
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.trial import Trial, trials
 from dlbuild.cli.arguments import Parser
+from dlbuild.ir.graph import Graph
 from dlbuild.report.text import table_text
 from dlbuild.rulebook.load import load_rules
 from dlbuild.run.quantize import quantized
@@ -59,6 +61,7 @@ def run(given: argparse.Namespace) -> int:
         )
     shapes = dict(map(_shape, given.shape))
     parsed = parse(source, shapes, load_rules([builtin_folder()]), NAMES[FLOAT])
+    _check_float(source, parsed.graph)
     samples = read_samples(Path(given.samples), parsed.graph)
     model = Model(source, parsed.graph, parsed.weights, load_rules([builtin_folder()]))
     due, against = _due(model, samples)
@@ -70,6 +73,19 @@ def run(given: argparse.Namespace) -> int:
     files = {NAMES[FLOAT]: source, NAMES[INT8]: output}
     print("\n".join(f"  {line}" for line in _lines(trials(files, shapes, due))))
     return 0
+
+
+def _check_float(source: Path, graph: Graph) -> None:
+    """Refuse a model whose weights are integers of 8 bits: quantising it again only costs."""
+    for name in graph.constants:
+        tensor = graph.tensor[name]
+        if tensor.dtype in ("int8", "uint8") and prod(tensor.shape) > 1:
+            raise UserError(
+                "the model is quantised already",
+                where=str(source),
+                why=f"its constant '{name}' is {tensor.dtype}",
+                fix="name it in dlbuild.yaml as it is, or give the float model",
+            )
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

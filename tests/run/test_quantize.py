@@ -49,6 +49,18 @@ def test_an_int8_model_is_written_and_measured(
     assert (folder / "digits_int8.onnx").read_bytes() == made
 
 
+def test_a_model_that_is_quantised_already_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("digits_int8.onnx", "digits_int8_samples.npz"):
+        shutil.copy(EXAMPLE / name, folder)
+    command = ["quantize", "digits_int8.onnx", "--samples", "digits_int8_samples.npz"]
+    assert main.run([*command, "--output", "again.onnx"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("digits_int8.onnx: error: the model is quantised already\n")
+    assert not (folder / "again.onnx").exists()
+
+
 def test_without_outputs_the_float_model_is_what_is_right(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
