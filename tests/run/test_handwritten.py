@@ -109,9 +109,12 @@ ROUNDINGS: tuple[Rounding, ...] = ("exact", "fixed")
 CORES = {"dsp": frozenset({"dsp"}), "mve": frozenset({"dsp", "mve"})}
 PC = "x86"
 FEATURES = {**CORES, PC: frozenset({PC})}
-NAMES = (*CONVS, *COLUMNS, *DENSE)
-OF_PC = (*WIDE, *(name for name, case in {**CONVS, **COLUMNS}.items() if case.group == 1))
-OF_CORES = [(name, rounding, core) for name in NAMES for rounding in ROUNDINGS for core in CORES]
+NAMES = (*CONVS, *DENSE)
+OF_PC = (*WIDE, *(name for name, case in CONVS.items() if case.group == 1))
+OF_CORES: list[tuple[str, Rounding, str]] = [
+    (name, rounding, core) for name in NAMES for rounding in ROUNDINGS for core in CORES
+]
+OF_CORES += [(name, "fixed", core) for name in COLUMNS for core in CORES]
 EVERY = [*OF_CORES, *((name, rounding, PC) for name in OF_PC for rounding in ROUNDINGS)]
 
 
@@ -478,7 +481,7 @@ def stacks_printed(name: str, core: str) -> list[tuple[int, int, Printed]]:
         made = row_kernel(instance, rows, Part({"x": kept} if is_ring else {}, step=POINTS))
         is_given = "x" in {pointer.operand for pointer in made.pointers}
         starts = range(0, rows.count, POINTS)
-        for row in sorted({starts[0], starts[len(starts) // 2], starts[-1]}):
+        for row in sorted({starts[len(starts) // 2 if is_ring else 0], starts[-1]}):
             end = min(row + POINTS, rows.count)
             there = np.full_like(arrays["x"], 99)
             for source in range(read.first(row), read.end(end - 1)):
