@@ -24,7 +24,8 @@ from dlbuild.build.project import Build, Recipe
 from dlbuild.build.recipe import read_recipe
 from dlbuild.build.schema import OPTION_KEYS
 from dlbuild.build.sizes import decode_sizes
-from dlbuild.build.steps.book import forget_rules
+from dlbuild.build.steps.book import book_of
+from dlbuild.emit.helpers import helper_names
 from dlbuild.ir import codec
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.profile import Profile
@@ -132,7 +133,9 @@ def evaluate(point: Point) -> Outcome:
     """Build one point; in any process that sees the recipe's files."""
     if _is_code_older():
         return Outcome(point, fault="dlbuild was changed since this worker began: start it again")
-    forget_rules()  # a worker may outlive many sweeps
+    # A worker may outlive many sweeps: its rules may have changed.
+    book_of.cache_clear()
+    helper_names.cache_clear()
     if point.cache:
         os.environ["DLBUILD_CACHE_DIR"] = point.cache
     stages = 0
