@@ -57,6 +57,26 @@ PROBABILITIES = {
     "PROBIT": ([-0.721739, 0.274982, -1.009495], [-0.742364, -0.215385, -0.368384]),
 }
 
+# Two trees of two leaves each, and a third that is a leaf; as ONNX Runtime 1.32 gives them. The
+# first leaf of the second tree has a weight for one of the targets only.
+TREES = """nodes_treeids = [0, 0, 0, 1, 1, 1, 2], nodes_nodeids = [0, 1, 2, 0, 1, 2, 0],
+  nodes_modes = ["BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF", "LEAF"],
+  nodes_values = [0.5, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0], nodes_featureids = [0, 0, 0, 1, 0, 0, 0],
+  nodes_truenodeids = [1, 0, 0, 1, 0, 0, 0], nodes_falsenodeids = [2, 0, 0, 2, 0, 0, 0],
+  target_treeids = [0, 0, 0, 0, 1, 1, 1, 2], target_nodeids = [1, 1, 2, 2, 1, 2, 2, 0],
+  target_ids = [0, 1, 0, 1, 1, 0, 1, 0],
+  target_weights = [-3.0, -1.0, 5.0, 4.0, -2.0, -7.0, 6.0, -4.0]"""
+AGGREGATES = {
+    "AVERAGE": (
+        [-4.166667, 1.666667, 0.000000],
+        [-1.833333, -1.000000, 0.000000],
+        [-1.500000, 3.333333, 0.000000],
+        [0.833333, 0.666667, 0.000000],
+    ),
+    "MIN": ([-6.5, -1, 0], [-3.5, -2, 0], [-6.5, 4, 0], [-3.5, -2, 0]),
+    "MAX": ([-2.5, 6, 0], [-2.5, -1, 0], [5.5, 6, 0], [5.5, 4, 0]),
+}
+
 CASES = {
     "the sign of no number is none": Case(
         "(float[4] x) => (float[4] y) { y = Sign(x) }",
@@ -172,6 +192,27 @@ CASES = {
             domains={"ai.onnx.ml": 1},
         )
         for how, due in PROBABILITIES.items()
+    },
+    "a tree may be a leaf": Case(
+        """(float[2,3] x) => (float[2,1] y) { y = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1,
+          nodes_treeids = [0], nodes_nodeids = [0], nodes_modes = ["LEAF"], nodes_values = [0.0],
+          nodes_featureids = [0], nodes_truenodeids = [0], nodes_falsenodeids = [0],
+          target_treeids = [0], target_nodeids = [0], target_ids = [0], target_weights = [2.5]>
+          (x) }""",
+        {"x": f32([1, 2, 3], [NAN, 5, 6])},
+        {"y": f32([2.5], [2.5])},
+        domains={"ai.onnx.ml": 1},
+    ),
+    **{
+        f"trees are combined by {how}": Case(
+            f"""(float[4,2] x) => (float[4,3] y) {{
+            y = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 3, aggregate_function = "{how}",
+              base_values = [0.5, 0.0, 0.0], {TREES}> (x) }}""",
+            {"x": f32([0, 0], [0, 3], [1, 0], [1, 3])},
+            {"y": f32(*due)},
+            domains={"ai.onnx.ml": 3},
+        )
+        for how, due in AGGREGATES.items()
     },
     "a pair has probabilities": Case(
         """(float[1,1] x) => (int64[1] label, float[1,2] p) {

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from dlbuild.base.errors import UserError
-from dlbuild.ir.graph import Tensor
+from dlbuild.ir.graph import Attribute, Tensor
 from dlbuild.ir.weights import Array
 from dlbuild.stages.parse_file import array_of
 from dlbuild.stages.rewrites.draft import Draft, Node
-from dlbuild.stages.rewrites.trees import DOMAIN, TRACKS_TRUE
+from dlbuild.stages.rewrites.trees import AGGREGATES, DOMAIN, TRACKS_TRUE
 
 ML = "ai.onnx.ml"
-SUM = 1
+SUM = AGGREGATES.index("SUM")
 MEMBER, EQUAL = 6, 4
 """Modes in the file; in the tables, where 0 is a leaf, each is one more."""
 
@@ -23,20 +23,25 @@ def ensemble_of(draft: Draft, node: Node) -> list[Node] | None:
     """Return what to read in place of a TreeEnsemble; None for other operators.
 
     Raises:
-        UserError: its trees are not just added up, or a walk through one may never end.
+        UserError: its sums are transformed, its trees are combined in a way that there is not, or
+            a walk through one may never end.
     """
     if node.kind != "TreeEnsemble" or node.domain != ML:
         return None
-    for name, due, what in (
-        ("aggregate_function", SUM, "trees are only added up"),
-        ("post_transform", 0, "sums are not transformed"),
-    ):
-        if node.integer(name, due) != due:
-            raise UserError(
-                f"{what}, but {name} is {node.integer(name, due)}",
-                where=where_of(draft, node),
-                fix=f"export the model with {name} {due}",
-            )
+    if node.integer("post_transform", 0):
+        raise UserError(
+            f"sums are not transformed, but post_transform is {node.integer('post_transform', 0)}",
+            where=where_of(draft, node),
+            fix="export the model with post_transform 0",
+        )
+    how = node.integer("aggregate_function", SUM)
+    if how not in range(len(AGGREGATES)):
+        known = ", ".join(f"{number} ({name})" for number, name in enumerate(AGGREGATES))
+        raise UserError(
+            f"aggregate_function is {how}, it can be {known}",
+            where=where_of(draft, node),
+            fix="export the model with one of them",
+        )
     tables = Tables(draft, node)
     result, source = node.outputs[0], node.inputs[0]
     rows = draft.shape(source)[0]
@@ -45,7 +50,8 @@ def ensemble_of(draft: Draft, node: Node) -> list[Node] | None:
     names = [
         draft.constant(f"{node.label}/{what}", array) for what, array in tables.arrays().items()
     ]
-    return [Node("TreeSum", [source, *names], [result], {}, node.name, DOMAIN, 1)]
+    combined: dict[str, Attribute] = {"aggregate": AGGREGATES[how]}
+    return [Node("TreeSum", [source, *names], [result], combined, node.name, DOMAIN, 1)]
 
 
 def where_of(draft: Draft, node: Node) -> str:

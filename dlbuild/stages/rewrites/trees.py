@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,8 @@ DOMAIN = "dlbuild"
 MODES = (
     *("LEAF", "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"),
 )
+AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+"""How the leaves of several trees become one number, in the order of TreeEnsemble's numbers."""
 TRACKS_TRUE = 8
 """Added to a mode where a value that is not a number goes the way of true."""
 
@@ -21,25 +24,39 @@ TRACKS_TRUE = 8
 def tree_sums(
     draft: Draft, node: Node, made: list[Node], kind: Literal["target", "class"], count: int
 ) -> str:
-    """Add the node that sums up the leaves; return the name of its result, one row for each input.
+    """Add the node that combines the leaves; return the name of its result, a row for each input.
 
     Raises:
-        UserError: the trees are none, or are aggregated in another way.
+        UserError: the trees are none, or are combined in a way that there is not.
     """
-    if node.text("aggregate_function", "SUM") != "SUM":
-        raise UserError(
-            f"trees are only added up, not aggregated by {node.text('aggregate_function', '')}",
-            where=f"{draft.where}: node '{node.label}' ({node.kind})",
-            fix="export the model with aggregate_function SUM",
-        )
+    how = node.text("aggregate_function", "SUM")
+    check_known(draft, node, "aggregate_function", [how], AGGREGATES)
     tables = tables_of(draft, node, kind)
     rows = draft.shape(node.inputs[0])[0] if len(draft.shape(node.inputs[0])) > 1 else 1
     result = draft.fresh(f"{node.label}/sums")
     draft.declared[result] = Tensor(result, "float32", (rows, count))
     names = [draft.constant(f"{node.label}/{what}", array) for what, array in tables.items()]
     label = f"{node.label}/trees"
-    made.append(Node("TreeSum", [node.inputs[0], *names], [result], {}, label, DOMAIN, 1))
+    inputs = [node.inputs[0], *names]
+    made.append(Node("TreeSum", inputs, [result], {"aggregate": how}, label, DOMAIN, 1))
     return result
+
+
+def check_known(
+    draft: Draft, node: Node, attribute: str, given: Sequence[str], known: Sequence[str]
+) -> None:
+    """Refuse texts of an attribute that are not known.
+
+    Raises:
+        UserError: names the node, the attribute and the first such text.
+    """
+    for text in given:
+        if text not in known:
+            raise UserError(
+                f"{attribute} is '{text}', it can be {', '.join(known)}",
+                where=f"{draft.where}: node '{node.label}' ({node.kind})",
+                fix="export the model with one of them",
+            )
 
 
 def tables_of(draft: Draft, node: Node, kind: str) -> dict[str, np.ndarray]:
@@ -50,7 +67,9 @@ def tables_of(draft: Draft, node: Node, kind: str) -> dict[str, np.ndarray]:
     trees, numbers = node.integers("nodes_treeids"), node.integers("nodes_nodeids")
     place = {key: at for at, key in enumerate(zip(trees, numbers, strict=True))}
     names = node.attributes.get("nodes_modes", ())
-    modes = [MODES.index(str(name)) for name in names] if isinstance(names, tuple) else []
+    spelled = [str(name) for name in names] if isinstance(names, tuple) else []
+    check_known(draft, node, "nodes_modes", spelled, MODES)
+    modes = [MODES.index(name) for name in spelled]
     tracks = node.integers("nodes_missing_value_tracks_true", [0] * len(modes))
     weights: list[list[tuple[int, float]]] = [[] for _ in modes]
     owners = zip(node.integers(f"{kind}_treeids"), node.integers(f"{kind}_nodeids"), strict=True)

@@ -236,6 +236,28 @@ def test_trees_that_go_in_circles_are_refused(reader: Reader) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "due"),
+    [
+        (
+            "n_targets=1",
+            'n_targets=1, aggregate_function="MEDIAN"',
+            "aggregate_function is 'MEDIAN', it can be AVERAGE, SUM, MIN, MAX\n",
+        ),
+        (
+            '"BRANCH_LEQ"',
+            '"BRANCH"',
+            "nodes_modes is 'BRANCH', it can be LEAF, BRANCH_LEQ, BRANCH_LT, BRANCH_GTE,",
+        ),
+    ],
+)
+def test_trees_in_other_words_are_refused(reader: Reader, old: str, new: str, due: str) -> None:
+    with pytest.raises(UserError) as caught:
+        reader.read(f"{HEAD} g (float[2,3] x) => (float[2,1] y) {{ {TREE.replace(old, new)} }}")
+    message = str(caught.value).partition("m.onnx: ")[2]
+    assert message.startswith(f"node 'y' (TreeEnsembleRegressor): error: {due}")
+
+
 def ensemble(reader: Reader, **changes: list[int] | int) -> Path:
     """Save a TreeEnsemble of one node that tests a set, and two leaves."""
     given: dict[str, list[int] | int] = {
@@ -286,11 +308,14 @@ def test_a_set_is_tested_member_by_member(reader: Reader) -> None:
     ("changes", "due"),
     [
         ({"nodes_trueleafs": [0], "nodes_truenodeids": [0]}, "the trees go in circles"),
-        ({"aggregate_function": 3}, "trees are only added up, but aggregate_function is 3"),
+        (
+            {"aggregate_function": 4},
+            "aggregate_function is 4, it can be 0 (AVERAGE), 1 (SUM), 2 (MIN), 3 (MAX)",
+        ),
         ({"post_transform": 1}, "sums are not transformed, but post_transform is 1"),
     ],
 )
-def test_an_ensemble_that_is_no_sum_of_trees_is_refused(
+def test_an_ensemble_that_no_rule_computes_is_refused(
     reader: Reader, changes: dict[str, list[int] | int], due: str
 ) -> None:
     path = ensemble(reader, **changes)
