@@ -59,6 +59,8 @@ def case_of(test: TestCase, book: RuleBook) -> Case:
     """
     model = onnx.ModelProto()
     model.CopyFrom(test.model)
+    assert test.model is not None
+    assert test.data_sets is not None
     given, due = test.data_sets[0]
     inputs = dict(named(model.graph.input, given))
     outputs = dict(named(model.graph.output, due))

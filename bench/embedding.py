@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
@@ -237,7 +237,9 @@ def main() -> int:
     parser.add_argument("--only", default="*", metavar="GLOB", help="names of tools")
     given = parser.parse_args()
     n_passed = n_failed = 0
-    cases = {name: (tool.needs, partial(faults_of, tool)) for name, tool in TOOLS.items()}
+    cases: dict[str, tuple[Sequence[str], Callable[[Path], list[str]]]] = {
+        name: (tool.needs, partial(faults_of, tool)) for name, tool in TOOLS.items()
+    }
     cases["bazel"] = embedding_bazel.NEEDS, embedding_bazel.faults
     for name, (needs, play) in cases.items():
         if not fnmatch(name, given.only):

@@ -221,8 +221,13 @@ def external_data(lab: Lab, *, change: str) -> None:
     project = lab.project()
     model = onnx.load_from_string(lab.models["A"])
     data = project.folder / "weights.bin"
-    save = {"save_as_external_data": True, "location": data.name, "size_threshold": 0}
-    onnx.save(model, str(project.model), **save)
+    onnx.save(
+        model,
+        str(project.model),
+        save_as_external_data=True,
+        location=data.name,
+        size_threshold=0,
+    )
     project.build()
     time.sleep(0.05)
     assert project.build().text == "nothing to do\n"

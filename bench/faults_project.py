@@ -152,9 +152,9 @@ class Lab:
         """Return a new project that was built and has nothing to do."""
         made = self.project()
         shutil.copytree(self.base.folder / "build", made.folder / "build")
-        caches = [Path(one.environment["DLBUILD_CACHE_DIR"]) for one in (self.base, made)]
-        if caches[0].is_dir():
-            shutil.copytree(*caches)
+        ours, its = (Path(one.environment["DLBUILD_CACHE_DIR"]) for one in (self.base, made))
+        if ours.is_dir():
+            shutil.copytree(ours, its)
         made.build("-j1")
         return made
 

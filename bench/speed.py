@@ -29,7 +29,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped] # ships no types
+import onnxruntime
 import yaml
 from mlperf import entry
 

@@ -35,7 +35,8 @@ from dlbuild.base.paths import builtin_folder
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import path_of
 from dlbuild.build.pipeline import PIPELINE
-from dlbuild.build.recipe import Recipe, read_recipe
+from dlbuild.build.project import Recipe
+from dlbuild.build.recipe import read_recipe
 from dlbuild.cli.bench import figures_of
 from dlbuild.ir.batch import Batch
 from dlbuild.rulebook.load import load_rules
