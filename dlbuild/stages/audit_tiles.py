@@ -17,9 +17,9 @@ from dlbuild.rulebook.handwritten import with_kernel
 from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.rulebook.operands import read_operands
 from dlbuild.rulebook.tiles import window
 from dlbuild.stages.audit import AuditError
-from dlbuild.stages.constants import read_operands
 
 Box = Mapping[str, tuple[int, int]]
 Hull = tuple[tuple[int, int], ...]

@@ -3,7 +3,7 @@
 Structure only: the header of the tables is made from this, their numbers never are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -14,11 +14,9 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, State, Tensor
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Cluster, Memory, Options, Target
-from dlbuild.rulebook.derive import step_values, used_by
-from dlbuild.rulebook.handwritten import rest_of
-from dlbuild.rulebook.instance import Instance, Nest, Operand
+from dlbuild.rulebook.instance import Instance, Operand
 from dlbuild.rulebook.kernels import orders_of
-from dlbuild.rulebook.value import Offset, Read, walk
+from dlbuild.rulebook.operands import read_operands
 from dlbuild.stages.cluster_memory import cluster_of
 from dlbuild.stages.constant import Constant, Form
 from dlbuild.stages.interface import Interface
@@ -161,29 +159,6 @@ def in_clusters(found: Constants, graph: Graph, profile: Profile, target: Target
 def weights_memory(cluster: Cluster) -> Memory | None:
     """Return the memory of a cluster that holds its tables, None if it has none."""
     return next((m for m in cluster.memories if "weights" in m.holds), None)
-
-
-def read_operands(instance: Instance) -> tuple[Operand, ...]:
-    """Return the operands that the kernel takes, in operand order; of an opaque rule all."""
-    if instance.handwritten is not None:
-        (nest,) = instance.nests
-        rest = replace(instance, nests=(rest_of(nest, instance.handwritten),), handwritten=None)
-        used = {o.name for o in read_operands(rest)} | set(instance.handwritten.uses)
-        return tuple(o for o in instance.operands if o.name in used)
-    used = {operand.name for operand in used_by(instance)}
-    used.update(name for nest in instance.nests for name in _read_outside(nest))
-    return tuple(o for o in instance.operands if o.name in used)
-
-
-def _read_outside(nest: Nest) -> Iterator[str]:
-    """Yield the operands that give the values of reads outside a tensor, and of offsets."""
-    values = [value for step in nest.steps for value in step_values(step)]
-    outside = [access.outside for access in nest.access.values()]
-    values += [value for value in outside if not isinstance(value, str | None)]
-    for value in values:
-        for expr in walk(value):
-            if isinstance(expr, Read | Offset):
-                yield nest.access[expr.access].operand
 
 
 def structure_digest(graph: Graph, profile: Profile, tables: Constants) -> str:

@@ -11,7 +11,7 @@ from dlbuild.rulebook.address import strides
 from dlbuild.rulebook.handwritten import with_kernel
 from dlbuild.rulebook.instance import Instance, Operand
 from dlbuild.rulebook.kernels import orders_of
-from dlbuild.stages.constants import read_operands
+from dlbuild.rulebook.operands import read_operands
 from dlbuild.stages.tile_space import Moved, TileSpace
 
 
