@@ -1,8 +1,10 @@
 """Instructions of a run of a network: on this machine, and on an emulated Cortex-M4F."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from models import host
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.targets import TargetBook, read_target_files, target_files
@@ -15,6 +17,12 @@ from dlbuild.run.runner_program import Compiler, compile_program
 
 CORE = "cortex-m4f"
 FLAGS = ("-O2",)
+
+
+def plain_host() -> Target:
+    """Return this machine without its hand-written kernels, which compute no single rows."""
+    target = host()
+    return replace(target, features=tuple(f for f in target.features if f != "x86"))
 
 
 def core() -> Target:

@@ -22,6 +22,36 @@ class Scratch:
     count: int
 
 
+NARROW = 8
+"""So many columns of a row at a time are few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way in which a hand-written kernel goes: so many points at once.
+
+    cost, narrow_cost: how long it takes, over that of the first form; of a few columns at a time.
+    count, row_count: numbers of its working memory, for all points and for a row of all `columns`,
+    and `by_column` less for each column that a part of a row has fewer.
+    """
+
+    points: int = 0
+    cost: float = 1.0
+    narrow_cost: float = 1.0
+    count: int = 0
+    row_count: int = 0
+    columns: int = 0
+    by_column: int = 0
+
+    def count_of(self, columns: int) -> int:
+        """Return the numbers of working memory for rows of so many columns, 0 for all of them."""
+        return self.row_count - (self.by_column * (self.columns - columns) if columns else 0)
+
+    def cost_of(self, columns: int) -> float:
+        """Return how long it takes for rows of so many columns, 0 for all of them."""
+        return self.narrow_cost if 0 < columns <= NARROW else self.cost
+
+
 @dataclass(frozen=True, slots=True)
 class Handwriting:
     """Whether a hand-written kernel computes a node.
@@ -29,6 +59,7 @@ class Handwriting:
     name: of the rule's kernel that fits. obstacle: why the nest is printed all the same, else
     nothing. rows: axes along which it may be called for one point. scratch: what it needs then.
     columns: axes of which it computes a part of a row too, from inputs that are there in part.
+    forms: the usual one, and others that take longer in less working memory.
     """
 
     name: str
@@ -36,6 +67,7 @@ class Handwriting:
     rows: tuple[str, ...] = ()
     scratch: tuple[Scratch, ...] = ()
     columns: tuple[str, ...] = ()
+    forms: tuple[Form, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """What the tile stage decided: tasks of each kernel, strips, loops through a near memory."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
-from dlbuild.ir.profile import Handwriting, Kernel, Profile
+from dlbuild.ir.dtype import DTYPES
+from dlbuild.ir.profile import Handwriting, Kernel, Profile, Scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +19,14 @@ class Box:
 class Tile:
     """One task: a kernel over a part of its domain; no box = the whole.
 
-    share: what part of the kernel's time it takes.
+    share: what part of the kernel's time it takes. form: of its hand-written kernel.
     """
 
     kernel: str
     number: int = 0
     boxes: tuple[Box, ...] = ()
     share: float = 1.0
+    form: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,11 @@ class Strip:
     streamed: str = ""
     views: tuple[str, ...] = ()
     counters: str = ""
+
+    @property
+    def is_in_passes(self) -> bool:
+        """Say whether it runs through its rows several times."""
+        return bool(self.layers[0].passes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,9 +317,39 @@ def handwritten_kernel(kernel: Kernel, tiles: TilePlan) -> Handwriting | None:
         return None
     if any(t.kernel == kernel.name and not t.is_handwritten for t in tiles.tilings):
         return None
-    layers = [a for strip in tiles.strips for a in strip.layers if a.kernel == kernel.name]
-    for layer in layers:
-        is_cut = layer.passes and layer.columns not in found.columns
-        if layer.sums or layer.axis not in found.rows or is_cut:
-            return None
-    return found
+    layer = layer_of(kernel.name, tiles)
+    return found if layer is None or goes_by_hand(layer, found) else None
+
+
+def layer_of(kernel: str, tiles: TilePlan) -> Layer | None:
+    """Return the layer that a kernel is, None if it is in no strip."""
+    layers = (layer for strip in tiles.strips for layer in strip.layers)
+    return next((layer for layer in layers if layer.kernel == kernel), None)
+
+
+def goes_by_hand(layer: Layer, found: Handwriting) -> bool:
+    """Say whether a hand-written kernel computes the rows of a layer."""
+    is_cut = layer.passes and layer.columns not in found.columns
+    return not (found.obstacle or layer.sums or layer.axis not in found.rows or is_cut)
+
+
+def scratch_of(kernel: Kernel, tiles: TilePlan) -> Scratch | None:
+    """Return the working memory that a kernel needs under a plan, None if it needs none."""
+    found = handwritten_kernel(kernel, tiles)
+    if found is None or not found.scratch:
+        return None
+    (scratch,) = found.scratch
+    form = found.forms[form_of(kernel.name, tiles)]
+    layer = layer_of(kernel.name, tiles)
+    count = form.count_of(layer.most_columns) if layer else form.count
+    return replace(scratch, count=count) if count else None
+
+
+def form_of(kernel: str, tiles: TilePlan) -> int:
+    """Return which form of its hand-written kernel computes a node."""
+    return next((tile.form for tile in tiles.tiles if tile.kernel == kernel), 0)
+
+
+def bytes_of(working: Sums | Scratch) -> int:
+    """Return the bytes of working memory."""
+    return working.count * DTYPES[working.dtype].bits // 8

@@ -12,6 +12,8 @@ from dlbuild.rulebook.expr import VALUE_WORDS, calls_in, names_in, parse, parse_
 from dlbuild.rulebook.names import Names, names_of
 from dlbuild.rulebook.pack import FUNCTIONS, ExpressionError
 from dlbuild.rulebook.rule import (
+    AT_ONCE,
+    COLUMNS,
     COUNT,
     NEST_TEMPLATE,
     SPACE,
@@ -279,9 +281,13 @@ def _check_kernel(
 ) -> None:
     """Check a hand-written kernel: what it uses, keeps and computes."""
     ours = replace(names, sizes=names.sizes | frozenset(kernel.lets))
-    texts = [*kernel.lets.values(), *(s.count for s in kernel.scratch.values())]
-    for text in [*texts, *([kernel.when] if kernel.when is not None else [])]:
+    conditions = [kernel.when, *(form.when for form in kernel.at_once)]
+    for text in [*kernel.lets.values(), *(text for text in conditions if text is not None)]:
         _check_text(text, ours.sizes, _SIZE_FUNCTIONS)
+    for room in kernel.scratch.values():
+        own = ours.sizes | ({AT_ONCE} if kernel.at_once else set())
+        _check_text(room.count, own, _SIZE_FUNCTIONS)
+        _check_text(room.row_count, own | {COLUMNS}, _SIZE_FUNCTIONS)
     constants = {**constants, **kernel.constants}
     _check_body(rule, ours, constants, ())
     folds = frozenset(name for step in rule.steps for name in step.folds)

@@ -6,16 +6,18 @@ the place of the fold, the nest is printed instead, and `obstacle` says why.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
+from dlbuild.ir.profile import Form
 from dlbuild.rulebook.bind import Binding, Unfit, conclude, fault_in, size
 from dlbuild.rulebook.derive import Orders, order_in, own_order, step_reads
 from dlbuild.rulebook.instance import Handwritten, Instance, Nest, Operand
 from dlbuild.rulebook.loops import loops_of
 from dlbuild.rulebook.made import constants_of, kept_constants
 from dlbuild.rulebook.nest import result_of
-from dlbuild.rulebook.pack import ExpressionError, integer, sizes_of, truth
-from dlbuild.rulebook.rule import KernelSpec
+from dlbuild.rulebook.pack import ExpressionError, Term, integer, sizes_of, truth
+from dlbuild.rulebook.rule import AT_ONCE, COLUMNS, FormSpec, KernelSpec
 from dlbuild.rulebook.value import Expr, Local
 
 
@@ -42,8 +44,9 @@ def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Ha
     made = constants_of(taken, loops, spec.uses)
     present = {o.name for o in instance.operands}
     own = [c for c in kept_constants(spec.uses, made) if c.operand.name not in present]
+    forms = _forms(spec, taken.names, nest)
     scratch = tuple(
-        Operand(name, name, room.dtype, (integer(size(room.count, taken.names)),), "scratch")
+        Operand(name, name, room.dtype, (forms[0].count,), "scratch")
         for name, room in spec.scratch.items()
     )
     fold = nest.steps[0]
@@ -59,8 +62,27 @@ def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Ha
         keep=spec.keep,
         rows=spec.rows,
         columns=spec.columns,
-        sizes=sizes_of(taken.names),
+        forms=forms,
+        sizes=sizes_of({**taken.names, AT_ONCE: forms[0].points}),
     )
+
+
+def _forms(spec: KernelSpec, names: Mapping[str, Term], nest: Nest) -> tuple[Form, ...]:
+    """Return the forms in which a kernel may go for an operator, the usual one first."""
+    columns = nest.extent[spec.columns[0]] if spec.columns else 0
+    found = []
+    for form in spec.at_once or (FormSpec(0, 1.0, 1.0, None),):
+        if form.when is not None and not truth(size(form.when, names)):
+            continue
+        own = {**names, AT_ONCE: form.points}
+        count = whole = fewer = 0
+        for room in spec.scratch.values():
+            count = integer(size(room.count, own))
+            whole = integer(size(room.row_count, {**own, COLUMNS: columns}))
+            fewer = integer(size(room.row_count, {**own, COLUMNS: columns - 1}))
+        costs = form.cost, form.narrow_cost
+        found.append(Form(form.points, *costs, count, whole, columns, whole - fewer))
+    return tuple(found)
 
 
 def obstacle(instance: Instance, orders: Orders) -> str:
@@ -137,10 +159,11 @@ def _put(value: Expr, old: Expr, new: Expr) -> Expr:
     return replace(value, **changed) if changed else value  # type: ignore[arg-type] # same fields
 
 
-def with_kernel(instance: Instance) -> Instance:
-    """Return the instance with the operands and constants of its hand-written kernel."""
+def with_kernel(instance: Instance, form: int = 0) -> Instance:
+    """Return the instance with the operands and constants of its hand-written kernel in a form."""
     kernel = instance.handwritten
     assert kernel is not None
+    kernel = replace(kernel, sizes={**kernel.sizes, AT_ONCE: kernel.forms[form].points})
     constants = tuple(o for o in kernel.operands if o.role == "constant")
     scratch = tuple(o for o in kernel.operands if o.role == "scratch")
     inputs = tuple(o for o in instance.operands if o.role != "output")
@@ -149,6 +172,7 @@ def with_kernel(instance: Instance) -> Instance:
         instance,
         operands=(*inputs, *constants, *scratch, *outputs),
         made=(*instance.made, *kernel.made),
+        handwritten=kernel,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dlbuild.ir.profile import Form
 from dlbuild.rulebook.index import Bound, Index
 from dlbuild.rulebook.value import Expr, Type
 
@@ -145,7 +146,7 @@ class Handwritten:
     result: the value over the fold's variables that the template computes for each point; the
     rest of the steps is made from it. fold, access: what the template stands for, as matched.
     uses: the operands that it reads. operands, made: constants and scratch that are its own.
-    keep, rows, columns: see `rule.KernelSpec`.
+    keep, rows, columns: see `rule.KernelSpec`. forms: in which it may go, the usual one first.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Handwritten:
     keep: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+    forms: tuple[Form, ...]
     sizes: Mapping[str, Size]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.target import Options, Target
-from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
+from dlbuild.ir.tile_plan import TilePlan, form_of, handwritten_kernel
 from dlbuild.rulebook.derive import own_order
 from dlbuild.rulebook.fuse import fuse_epilogue, fuse_prologue
 from dlbuild.rulebook.handwritten import with_kernel, without_kernel
@@ -25,8 +25,9 @@ def instances_of(
 
 def _printed(instance: Instance, kernel: Kernel, tiles: TilePlan) -> Instance:
     """Return an instance with its hand-written kernel, or without one."""
-    is_handwritten = handwritten_kernel(kernel, tiles) is not None
-    return with_kernel(instance) if is_handwritten else without_kernel(instance)
+    if handwritten_kernel(kernel, tiles) is None:
+        return without_kernel(instance)
+    return with_kernel(instance, form_of(kernel.name, tiles))
 
 
 Matched = Callable[[str], Instance]

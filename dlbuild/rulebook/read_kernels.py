@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dlbuild.base.spelling import suggestion
-from dlbuild.base.yamlsrc import Node, items, table, word
+from dlbuild.base.yamlsrc import Node, integer, items, number, table, word
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.read_parts import constants, expressions, optional
-from dlbuild.rulebook.rule import KernelSpec, ScratchSpec
+from dlbuild.rulebook.rule import FormSpec, KernelSpec, ScratchSpec
 from dlbuild.rulebook.source import entries, expression, words
 
 KEYS = (
     *("name", "when", "target", "let", "constants"),
-    *("uses", "scratch", "keep", "rows", "columns", "result", "template"),
+    *("uses", "scratch", "keep", "rows", "columns", "at_once", "result", "template"),
 )
 """The keys of a kernel, in order."""
 
@@ -41,19 +41,37 @@ def _kernel(node: Node) -> KernelSpec:
         keep=words(spec.get("keep"), "keep"),
         rows=words(spec.get("rows"), "rows"),
         columns=words(spec.get("columns"), "columns"),
+        at_once=_forms(spec.get("at_once")),
         result=expression(spec.require("result", owner), "result"),
         template=word(spec.require("template", owner), "template"),
     )
 
 
+def _forms(node: Node | None) -> tuple[FormSpec, ...]:
+    found = []
+    for item in () if node is None else items(node, "at_once"):
+        owner = "a form"
+        spec = table(item, owner)
+        spec.check_keys(("points", "cost", "narrow", "when"), owner)
+        points = integer(spec.require("points", owner), "points", least=0)
+        cost = number(spec.require("cost", owner), "cost")
+        narrow = spec.get("narrow")
+        narrow_cost = cost if narrow is None else number(narrow, "narrow")
+        found.append(FormSpec(points, cost, narrow_cost, optional(spec.get("when"), "when")))
+    return tuple(found)
+
+
 def _scratch(key: str, node: Node) -> ScratchSpec:
     owner = f"the scratch '{key}'"
     spec = table(node, owner)
-    spec.check_keys(("dtype", "count"), owner)
+    spec.check_keys(("dtype", "count", "rows"), owner)
     dtype = spec.require("dtype", owner)
     if word(dtype, "dtype") not in DTYPES:
         raise dtype.error(
             f"there is no element type '{word(dtype, 'dtype')}'",
             fix=suggestion(word(dtype, "dtype"), tuple(DTYPES)),
         )
-    return ScratchSpec(word(dtype, "dtype"), expression(spec.require("count", owner), "count"))
+    count = expression(spec.require("count", owner), "count")
+    rows = spec.get("rows")
+    row_count = count if rows is None else expression(rows, "rows")
+    return ScratchSpec(word(dtype, "dtype"), count, row_count)

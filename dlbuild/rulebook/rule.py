@@ -135,10 +135,33 @@ class StepSpec:
 
 @dataclass(frozen=True, slots=True)
 class ScratchSpec:
-    """Working memory of a hand-written kernel: `count` numbers of `dtype`."""
+    """Working memory of a hand-written kernel: `count` numbers of `dtype`, `row_count` where it is
+    called row by row.
+    """
 
     dtype: str
     count: Scalar
+    row_count: Scalar
+
+
+AT_ONCE = "AT_ONCE"
+"""What a kernel calls the points that it computes at once, by which its forms differ."""
+
+
+COLUMNS = "COLUMNS"
+"""What a kernel calls the columns of a row that it is to compute at a time, all or a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormSpec:
+    """So many points at once, what that costs of whole rows and of narrow parts, and when it is
+    possible.
+    """
+
+    points: int
+    cost: float
+    narrow_cost: float
+    when: Scalar | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +172,7 @@ class KernelSpec:
     keep: axes of the domain that it counts itself; it sees all others as one.
     rows: axes along which it can be called for one point. columns: axes of which it then computes
     a part if asked to; its inputs may be there in part too.
+    at_once: forms that a strip may choose from, the usual one first.
     """
 
     name: str
@@ -161,6 +185,7 @@ class KernelSpec:
     keep: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+    at_once: tuple[FormSpec, ...]
     result: Scalar
     template: str
 

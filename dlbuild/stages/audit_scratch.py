@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from dlbuild.ir.dtype import DTYPES
-from dlbuild.ir.profile import Profile
+from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
 
@@ -12,29 +12,43 @@ def needed_scratch(profile: Profile, tiles: TilePlan) -> Mapping[str, int]:
     """Return the bytes of each buffer of working memory that a plan must have."""
     needed: dict[str, int] = {}
     for kernel in profile.kernels:
-        found = handwritten_kernel(kernel, tiles)
-        if found is None or _is_near(kernel.name, tiles):
+        if _is_near(kernel.name, tiles):
             continue
-        for one in found.scratch:
+        size = _bytes_of(kernel, tiles)
+        if size:
             name = _buffer_of(kernel.name, tiles)
-            size = one.count * DTYPES[one.dtype].bits // 8
             needed[name] = max(needed.get(name, 0), size)
     return needed
+
+
+def _bytes_of(kernel: Kernel, tiles: TilePlan) -> int:
+    """Return the bytes that a kernel works in, as its form needs them, whole or row by row."""
+    found = handwritten_kernel(kernel, tiles)
+    size = 0
+    if found is None:
+        return size
+    for one in found.scratch:
+        (tile, *_) = (tile for tile in tiles.tiles if tile.kernel == kernel.name)
+        form = found.forms[tile.form]
+        numbers = form.count
+        for layer in (a for s in tiles.strips for a in s.layers if a.kernel == kernel.name):
+            widest = max((end - first for first, end in layer.passes), default=form.columns)
+            numbers = form.row_count - (form.columns - widest) * form.by_column
+        size += numbers * DTYPES[one.dtype].bits // 8
+    return size
 
 
 def scratch_faults(profile: Profile, tiles: TilePlan, schedule: Schedule) -> Iterator[str]:
     """Yield each step whose working memory is not alive or too small."""
     for step in schedule.steps:
-        found = handwritten_kernel(profile.kernel[step.kernel], tiles)
-        if found is None or not step.is_code or _is_near(step.kernel, tiles):
+        size = _bytes_of(profile.kernel[step.kernel], tiles)
+        if not size or not step.is_code or _is_near(step.kernel, tiles):
             continue
-        for one in found.scratch:
-            buffer = schedule.buffer.get(_buffer_of(step.kernel, tiles))
-            size = one.count * DTYPES[one.dtype].bits // 8
-            if buffer is None or buffer.size_bytes < size:
-                yield f"step {step.number} ({step.kernel}) has no scratch of {size} B"
-            elif not buffer.first_step <= step.number < buffer.last_step:
-                yield f"the scratch of step {step.number} ({step.kernel}) is not alive there"
+        buffer = schedule.buffer.get(_buffer_of(step.kernel, tiles))
+        if buffer is None or buffer.size_bytes < size:
+            yield f"step {step.number} ({step.kernel}) has no scratch of {size} B"
+        elif not buffer.first_step <= step.number < buffer.last_step:
+            yield f"the scratch of step {step.number} ({step.kernel}) is not alive there"
 
 
 def _is_near(kernel: str, tiles: TilePlan) -> bool:

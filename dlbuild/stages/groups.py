@@ -7,8 +7,9 @@ from math import lcm
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.profile import Kernel
-from dlbuild.ir.tile_plan import Layer, Overlap, Ring, RowRead, Strip, Sums
+from dlbuild.ir.tile_plan import Layer, Overlap, Ring, RowRead, Strip, Sums, bytes_of
 from dlbuild.rulebook.rows import Columns, Rows
+from dlbuild.stages.forms import forms_for
 from dlbuild.stages.lives import Lives
 from dlbuild.stages.passes import cuttings
 from dlbuild.stages.pump import INPUT, Pump, Span, StuckError, Turn, distance
@@ -31,6 +32,8 @@ class Group:
 
     need_bytes: what the arena holds meanwhile, alignment not counted. strip: None for a kernel
     that runs alone and as a whole. again_macs: multiplications that are done more than once.
+    forms: of hand-written kernels, that of each layer, nothing for the usual ones.
+    slow_macs: what they take longer than the usual ones, in multiplications.
     """
 
     first: int
@@ -38,6 +41,8 @@ class Group:
     need_bytes: int
     strip: Strip | None = None
     again_macs: int = 0
+    forms: tuple[int, ...] = ()
+    slow_macs: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class Groups(Lives):
             return None
         if self.fetched and self.fetched in roots and kernel.alias is None:
             return None
-        need = self.kept_bytes(number, number)
+        need = self.kept_bytes(number, number) + _scratch_bytes(kernel)
         if kernel.alias is None:
             need -= max(
                 (
@@ -159,16 +164,34 @@ class Groups(Lives):
     def strips(self, first: int, last: int) -> tuple[Group, ...]:
         """Return the group of kernels computed together, in one pass and in several.
 
-        Several make the rings smaller, and what they compute twice is counted.
+        Several make the rings smaller, and what they compute twice is counted. Each in the usual
+        forms of its hand-written kernels, then in slower ones that need less working memory.
         """
         whole = self.strip(first, last)
         if whole is None or whole.strip is None:
             return ()
-        if self.options.max_recompute <= 1 or not self._is_cut(whole.strip):
-            return (whole,)
-        if any(layer.step > 1 for layer in whole.strip.layers):
-            return (whole, *replace(self, points=1).strips(first, last)[1:])
-        strip, found = whole.strip, [whole]
+        found = [whole]
+        if self.options.max_recompute > 1 and self._is_cut(whole.strip):
+            found += self._cut(whole, whole.strip)
+        return tuple(
+            replace(
+                group,
+                need_bytes=group.need_bytes + taken.size_bytes,
+                forms=taken.forms,
+                slow_macs=taken.slow_macs,
+            )
+            for group in found
+            if group.strip
+            for taken in forms_for(group.strip, self.profile)
+        )
+
+    def _cut(self, whole: Group, strip: Strip) -> Iterator[Group]:
+        """Yield the group in several passes."""
+        if any(layer.step > 1 for layer in strip.layers):
+            single = replace(self, points=1).strip(whole.first, whole.last)
+            if single is None or single.strip is None:
+                return
+            strip = single.strip
         kernels = [self.profile.kernel[layer.kernel] for layer in strip.layers]
         columns = {k.name: self._columns(k.name).count for k in kernels}
         macs = {k.name: k.macs for k in kernels}
@@ -177,14 +200,13 @@ class Groups(Lives):
             for y in strip.layers
             for along in [self._columns(y.kernel)]
         ]
-        kept = self.kept_bytes(first, last)
+        kept = self.kept_bytes(whole.first, whole.last)
         for cutting in cuttings(layers, strip.rings, columns, macs):
             cut = Strip(cutting.layers, cutting.rings)
             need = kept + sum(ring.rows * ring.row_bytes for ring in cut.rings)
             need += _bytes_of(self.sums(kernels[-1].name))
             again = max(cutting.macs - sum(macs.values()), 0)
-            found.append(Group(first, last, need, cut, again))
-        return tuple(found)
+            yield Group(whole.first, whole.last, need, cut, again)
 
     def _is_cut(self, strip: Strip) -> bool:
         """Say whether a strip can run in several passes: only its last layer's output stays."""
@@ -318,7 +340,11 @@ class Groups(Lives):
 
 
 def _bytes_of(sums: Sequence[Sums]) -> int:
-    return sum(s.count * DTYPES[s.dtype].bits // 8 for s in sums)
+    return sum(map(bytes_of, sums))
+
+
+def _scratch_bytes(kernel: Kernel) -> int:
+    return sum(map(bytes_of, kernel.handwriting.scratch)) if kernel.handwriting else 0
 
 
 def _count(shape: Sequence[int]) -> int:

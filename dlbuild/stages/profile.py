@@ -141,7 +141,8 @@ def _handwriting(
     scratch = tuple(
         Scratch(o.name, o.dtype, o.shape[0]) for o in kernel.operands if o.role == "scratch"
     )
-    return Handwriting(kernel.name, found, kernel.rows, () if found else scratch, kernel.columns)
+    scratch = () if found else scratch
+    return Handwriting(kernel.name, found, kernel.rows, scratch, kernel.columns, kernel.forms)
 
 
 def _alias(instance: Instance, orders: Orders, reads: tuple[str, ...]) -> Alias | None:

@@ -6,7 +6,7 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.profile import Profile, Scratch
 from dlbuild.ir.schedule import Buffer
 from dlbuild.ir.target import Memory
-from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
+from dlbuild.ir.tile_plan import TilePlan, scratch_of
 from dlbuild.stages.together import Together
 
 
@@ -27,10 +27,8 @@ def scratches(profile: Profile, tiles: TilePlan) -> Mapping[str, Scratch]:
     # That of kernels in a near memory is a buffer there.
     near = {tiling.kernel for tiling in tiles.tilings}
     for kernel in profile.kernels:
-        if kernel.name in near:
-            continue
-        handwriting = handwritten_kernel(kernel, tiles)
-        for own in handwriting.scratch if handwriting else ():
+        own = None if kernel.name in near else scratch_of(kernel, tiles)
+        if own is not None:
             name = scratch_name(kernel.name, tiles)
             count = max(own.count, found[name].count if name in found else 0)
             found[name] = Scratch(name, own.dtype, count)

@@ -47,6 +47,9 @@ def _placed(groups: Groups, target: Target, budget: int | None) -> tuple[int, Ti
     graph, profile, options = groups.graph, groups.profile, groups.options
     chooser = Chooser(groups)
     least = chooser.lowest()
+    if budget is not None and budget < least:
+        chooser = Chooser(groups, may_be_slow=True)
+        least = chooser.lowest()
     wanted = least if options.optimize == "ram" or budget is None else max(budget, least)
     best: tuple[int, TilePlan] | None = None
     limit = wanted
@@ -122,9 +125,12 @@ def kernel_rows(
 class Chooser:
     """Groups, each worked out when it is first asked for."""
 
-    def __init__(self, groups: Groups) -> None:
-        """groups: of a profile."""
+    def __init__(self, groups: Groups, *, may_be_slow: bool = False) -> None:
+        """groups: of a profile. may_be_slow: whether hand-written kernels may go in slower forms,
+        which need less working memory.
+        """
         self.groups = groups
+        self.may_be_slow = may_be_slow
         self.count = len(groups.profile.kernels)
         macs = sum(kernel.macs for kernel in groups.profile.kernels)
         self.again_macs = int(macs * (groups.options.max_recompute - 1))
@@ -188,11 +194,13 @@ class Chooser:
     def within(self, limit: int) -> tuple[Group, ...] | None:
         """Return the groups of a path none of whose steps needs more.
 
-        Of such paths the one that computes the least again, then the one with the fewest layers in
-        strips; None if there is none, or if each computes more again than it may.
+        Of such paths the one that computes the least again, slower forms counted as the work that
+        takes as long, then the one with the fewest layers in strips; None if there is none, or if
+        each computes more again than it may.
         """
         best: list[tuple[int, int, int] | None] = [(0, 0, -1)] + [None] * self.count
         chosen: list[Group | None] = [None] * (self.count + 1)
+        again = [0] * (self.count + 1)
         for end in range(1, self.count + 1):
             least = sorted(
                 (before[0], before[1] + _cost(first, end - 1, is_alone=is_alone), first, is_alone)
@@ -200,15 +208,16 @@ class Chooser:
                 if (before := best[first]) is not None
                 for is_alone in ([True, False] if first == end - 1 else [False])
             )
-            for again, layers, first, is_alone in least:
+            for work, layers, first, is_alone in least:
                 known = best[end]
-                if known is not None and known <= (again, layers, first):
+                if known is not None and known <= (work, layers, first):
                     break
                 for group in self._fitting(first, end - 1, limit, is_alone=is_alone):
-                    cost = again + group.again_macs, layers, first
+                    cost = work + group.again_macs + group.slow_macs, layers, first
+                    repeated = again[first] + group.again_macs
                     known = best[end]
-                    if cost[0] <= self.again_macs and (known is None or cost < known):
-                        best[end], chosen[end] = cost, group
+                    if repeated <= self.again_macs and (known is None or cost < known):
+                        best[end], chosen[end], again[end] = cost, group, repeated
         path: list[Group] = []
         end = self.count
         while end > 0:
@@ -245,11 +254,14 @@ class Chooser:
 
     def _strips(self, first: int, last: int) -> tuple[Group, ...]:
         if (first, last) not in self._found:
-            self._found[first, last] = self.groups.strips(first, last)
+            found = self.groups.strips(first, last)
+            self._found[first, last] = tuple(
+                group for group in found if self.may_be_slow or not group.slow_macs
+            )
         return self._found[first, last]
 
     def _single(self, first: int, last: int) -> tuple[Group, ...]:
-        return self._strips(first, last)[:1]
+        return tuple(g for g in self._strips(first, last) if g.strip and not g.strip.is_in_passes)
 
 
 def _cost(first: int, last: int, *, is_alone: bool) -> int:
@@ -261,4 +273,11 @@ def plan_of(profile: Profile, groups: Groups, path: Sequence[Group]) -> TilePlan
     """Return the tile plan of a path of groups."""
     strips: list[Strip] = [group.strip for group in path if group.strip]
     sums = tuple(found for strip in strips for found in groups.working(strip))
-    return TilePlan(tuple(Tile(k.name) for k in profile.kernels), tuple(strips), sums)
+    form = {
+        layer.kernel: number
+        for group in path
+        if group.strip
+        for layer, number in zip(group.strip.layers, group.forms, strict=True)
+    }
+    tiles = tuple(Tile(k.name, form=form.get(k.name, 0)) for k in profile.kernels)
+    return TilePlan(tiles, tuple(strips), sums)
