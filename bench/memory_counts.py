@@ -16,6 +16,9 @@ from dlbuild.run.runner import Built, Values, model_program, run_input, run_mode
 from dlbuild.run.runner_program import Compiler, compile_program
 
 CORE = "cortex-m4f"
+EXTERNAL = ".psram"
+"""The section of the board's external RAM."""
+
 FLAGS = ("-O2",)
 
 
@@ -26,9 +29,17 @@ def plain_host() -> Target:
 
 
 def core() -> Target:
-    """Return the built-in target of the emulated core, whose kernels are hand-written."""
+    """Return the built-in target of the emulated core, whose kernels are hand-written.
+
+    Weights lie in the external RAM of its board: those of some networks exceed its other memories.
+    """
     files = target_files((builtin_folder(),))
-    return TargetBook({}, read_target_files(files, Path.as_posix)).resolve(CORE).target
+    target = TargetBook({}, read_target_files(files, Path.as_posix)).resolve(CORE).target
+    memories = tuple(
+        replace(memory, section=EXTERNAL) if "weights" in memory.holds else memory
+        for memory in target.memories
+    )
+    return replace(target, memories=memories)
 
 
 def on_host(built: Built, samples: Sequence[Values]) -> int:
