@@ -19,6 +19,7 @@ import yaml
 
 from dlbuild.base.errors import UserError
 from dlbuild.emit.ctypes import STORAGE
+from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.weights import dtype_name
 from dlbuild.rulebook.interpret import interpret
 from dlbuild.rulebook.load import RuleBook, load_rules
@@ -93,6 +94,16 @@ def operators(document: Mapping[str, object]) -> list[str]:
     return [str(document["op"])] if "op" in document else list(listed)  # type: ignore[call-overload] # a map
 
 
+def attributes(document: Mapping[str, object], kind: str) -> dict[str, object]:
+    """Return what a rule says of an operator's attributes, its line of a family included."""
+    listed = document.get("ops")
+    line = listed[kind] if isinstance(listed, dict) else {}
+    own = line.get("attributes", {}) if isinstance(line, dict) else {}
+    shared = document.get("attributes", {})
+    assert isinstance(shared, dict)
+    return {**shared, **own}
+
+
 def checked(case: Case) -> str:
     """Return what is wrong with a case, or nothing; raise UserError if no rule takes it."""
     names = [entry.name for entry in case.model.graph.input]
@@ -136,6 +147,38 @@ def test_each_rule_has_a_summary_and_a_source(path: Path) -> None:
     for document in documents(path):
         assert str(document.get("summary", "")).strip(), f"{path.name}: no summary"
         assert str(document.get("source", "")).startswith("https://"), f"{path.name}: no source"
+
+
+TEXTS = sorted(
+    {
+        (kind, name)
+        for path in FILES
+        for document in documents(path)
+        for kind in operators(document)
+        for name, spec in attributes(document, kind).items()
+        if isinstance(spec, dict) and any("'" in str(default) for default in spec.values())
+    }
+)
+
+
+def test_operators_have_texts() -> None:
+    assert {("Pad", "mode"), ("BitShift", "direction"), ("LSTM", "direction")} <= set(TEXTS)
+
+
+@pytest.mark.parametrize(("kind", "name"), TEXTS)
+def test_a_text_that_no_rule_computes_is_refused(kind: str, name: str) -> None:
+    (domain,) = {
+        str(document.get("domain_name", ""))
+        for path in FILES
+        for document in documents(path)
+        if kind in operators(document)
+    }
+    op = Op("node", kind, (), (), ((name, "no such thing"),), domain, 0)
+    with pytest.raises(UserError) as caught:
+        match(op, Graph("case", (), (), (), (op,), ()), book(), Wish())
+    reasons = str(caught.value)
+    assert f"case: node 'node' ({kind}): " in reasons
+    assert f"the attribute '{name}' is 'no such thing', it can be '" in reasons
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)

@@ -65,6 +65,7 @@ def bind(rule: OpRule, op: Op, graph: Graph, *, with_outputs: bool = True) -> Bi
     first, last = rule.since
     if op.opset and (op.opset < first or (last is not None and op.opset > last)):
         raise Unfit(f"it is for opset {first} to {last if last is not None else 'the newest'}")
+    _check_choices(rule, op)
     binding = Binding(rule, op, graph, {"opset": op.opset}, {}, {}, {}, {})
     _bind_tensors(binding, rule.inputs, op.inputs, is_input=True)
     if with_outputs:
@@ -190,6 +191,14 @@ def _bind_dtype(binding: Binding, name: str, operand: Operand) -> None:
             raise Unfit(f"{name} is {dtype}, but {wanted[0]} is {names[wanted[0]]}")
     elif not any(dtype == part or dtype in DTYPE_SETS.get(part, ()) for part in wanted):
         raise Unfit(f"{name} is {dtype}, the rule takes {', '.join(wanted)}")
+
+
+def _check_choices(rule: OpRule, op: Op) -> None:
+    for name, value in op.attributes:
+        spec = rule.attributes.get(name)
+        if spec is not None and spec.choices and value not in spec.choices:
+            known = ", ".join(f"'{choice}'" for choice in spec.choices)
+            raise Unfit(f"the attribute '{name}' is '{value}', it can be {known}")
 
 
 def _bind_attributes(binding: Binding) -> None:

@@ -54,6 +54,7 @@ _VARIANT_KEYS = (
 )
 _EXTENSION_KEYS = ("op", "domain_name", "extends", "variants", "kernels")
 _TENSOR_KEYS = ("shape", "dtype", "absent", "value", "all_zero", "narrow")
+_CHOICES = "choices"
 _STEP_WORDS = ("over", "when", "let", "fold")
 _SINCE = re.compile(r"(\d+)(\.\.(\d+)?)?")
 _SIZE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
@@ -196,16 +197,19 @@ def _attributes(node: Node | None) -> Mapping[str, AttributeSpec]:
 def _attribute(key: str, node: Node) -> AttributeSpec:
     if isinstance(node, Scalar) and node.text == "ignore":
         return AttributeSpec((), None)
-    if not isinstance(node, Table) or len(node.values) != 1:
+    entry = dict(node.values) if isinstance(node, Table) else {}
+    choices = entry.pop(_CHOICES, None)
+    if not isinstance(node, Table) or len(entry) != 1:
         raise node.error(f"the attribute '{key}' must be 'ignore' or one entry {{NAMES: default}}")
-    ((names, default),) = node.values.items()
+    ((names, default),) = entry.items()
     for name in names.split():
         if not _SIZE_NAME.fullmatch(name.removesuffix("...")):
             raise node.keys[names].error(
                 f"'{name}' names a size, so it must begin with an upper case letter"
             )
     bound = tuple(name.removesuffix("...") for name in names.split())
-    return AttributeSpec(bound, expression(default, f"the default of '{key}'"))
+    given = expression(default, f"the default of '{key}'")
+    return AttributeSpec(bound, given, words(choices, f"the choices of '{key}'"))
 
 
 def _requires(node: Node | None) -> tuple[Requirement, ...]:

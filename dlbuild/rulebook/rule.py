@@ -41,10 +41,14 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class AttributeSpec:
-    """The names that an attribute's value is bound to; no names = it is ignored."""
+    """The names that an attribute's value is bound to; no names = it is ignored.
+
+    choices: the values that the rule computes; empty = all.
+    """
 
     names: tuple[str, ...]
     default: Scalar | None
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

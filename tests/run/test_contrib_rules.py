@@ -389,7 +389,7 @@ REFUSED = [
     (
         ["float[3,4]", "float[5,4]"],
         'float[3,5] y = CDist <metric = "cityblock"> (a, b)',
-        "distances are Euclidean, or their squares",
+        "the attribute 'metric' is 'cityblock', it can be 'euclidean', 'sqeuclidean'",
     ),
     (
         ["float[2,3,4,8]", "int64[2,4]", "float[16,4]", "float[16,4]"],
@@ -404,7 +404,7 @@ REFUSED = [
     (
         ["float[1,3,6,5]", "float[4,3,3,3]"],
         'float[1,4,4,3] y = FusedConv <activation = "Elu"> (a, b)',
-        "the activation is Relu, LeakyRelu, Clip, Sigmoid, Tanh or HardSigmoid",
+        "the attribute 'activation' is 'Elu', it can be '', 'Relu', 'LeakyRelu', 'Clip', 'Sigmoid'",
     ),
     (
         ["float[1,3,6,5]", "float[4,3,3,3]"],
@@ -414,7 +414,7 @@ REFUSED = [
     (
         ["float[3,5]", "float[5,4]"],
         'float[3,4] y = FusedGemm <activation = "Gelu"> (a, b)',
-        "the activation is Relu, LeakyRelu, Sigmoid",
+        "the attribute 'activation' is 'Gelu', it can be 'Relu', 'LeakyRelu', 'Sigmoid'",
     ),
     (
         ["float[3,5]", "float[5,4]"],

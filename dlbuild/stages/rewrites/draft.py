@@ -267,3 +267,20 @@ def is_special(attribute: onnx.AttributeProto) -> bool:
     kinds = onnx.AttributeProto
     plain = (kinds.INT, kinds.FLOAT, kinds.STRING, kinds.INTS, kinds.FLOATS, kinds.STRINGS)
     return attribute.type not in plain
+
+
+def check_known(
+    draft: Draft, node: Node, attribute: str, given: Sequence[str], known: Sequence[str]
+) -> None:
+    """Refuse texts of an attribute that are not known.
+
+    Raises:
+        UserError: names the node, the attribute and the first such text.
+    """
+    for text in given:
+        if text not in known:
+            raise UserError(
+                f"{attribute} is '{text}', it can be {', '.join(known)}",
+                where=f"{draft.where}: node '{node.label}' ({node.kind})",
+                fix="export the model with one of them",
+            )

@@ -5,14 +5,29 @@ from onnx import helper, inliner
 
 from dlbuild.stages.parse_graph import domain_of, node_of, proto_of
 from dlbuild.stages.parse_shapes import ONNX_OF
-from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.draft import Draft, Node, check_known
 from dlbuild.stages.rewrites.subgraphs import rename as rename_in
 
 LOCAL_DOMAIN = "dlbuild.local"
+REDUCTIONS = ("none", "sum", "mean")
+WORDS = {
+    "CausalConvWithState": ("activation", "none", ("silu", "swish", "none")),
+    "LinearAttention": ("update_rule", "gated_delta", ("linear", "gated", "delta", "gated_delta")),
+    "NegativeLogLikelihoodLoss": ("reduction", "mean", REDUCTIONS),
+    "SoftmaxCrossEntropyLoss": ("reduction", "mean", REDUCTIONS),
+}
+"""Texts on which bodies depend, their defaults and what is known: onnx takes others for one."""
 
 
 def body_of(draft: Draft, node: Node) -> list[Node]:
-    """Return the nodes that ONNX's function body of an operator consists of; none = no body."""
+    """Return the nodes that ONNX's function body of an operator consists of; none = no body.
+
+    Raises:
+        UserError: the body depends on a text that ONNX does not know.
+    """
+    if not node.domain and node.kind in WORDS:
+        attribute, default, known = WORDS[node.kind]
+        check_known(draft, node, attribute, [node.text(attribute, default)], known)
     function = function_of(draft, node)
     if function is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlbuild.ir.weights import Array, numpy_dtype
-from dlbuild.stages.rewrites.draft import Node
+from dlbuild.stages.rewrites.draft import Node, check_known
 from dlbuild.stages.rewrites.ml_writer import Writer
 
 MOST_KEYS = 256
@@ -22,8 +22,10 @@ def zip_map(writer: Writer) -> None:
 def normalizer(writer: Writer) -> None:
     """Divide each row by its norm."""
     source, result = writer.real(writer.node.inputs[0]), writer.node.outputs[0]
-    if writer.node.text("norm", "MAX") != "MAX":
-        order = 1 if writer.node.text("norm", "MAX") == "L1" else 2
+    norm = writer.node.text("norm", "MAX")
+    check_known(writer.draft, writer.node, "norm", [norm], ("MAX", "L1", "L2"))
+    if norm != "MAX":
+        order = 1 if norm == "L1" else 2
         writer.add("LpNormalization", [source], result, axis=-1, p=order)
         return
     axes = writer.constant("axes", np.array([-1], np.int64))

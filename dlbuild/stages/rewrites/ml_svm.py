@@ -7,8 +7,11 @@ from itertools import combinations
 import numpy as np
 
 from dlbuild.ir.weights import Array
+from dlbuild.stages.rewrites.draft import check_known
 from dlbuild.stages.rewrites.ml_scores import BINARY, class_labels, transform
 from dlbuild.stages.rewrites.ml_writer import Writer
+
+KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
 def svm_regressor(writer: Writer) -> None:
@@ -134,6 +137,7 @@ def likeness(writer: Writer, vectors: Array) -> str:
     gamma, start, degree = (*writer.floats("kernel_params").tolist(), 0.0, 0.0, 0.0)[:3]
     source = writer.matrix(writer.node.inputs[0])
     kind = writer.node.text("kernel_type", "LINEAR")
+    check_known(writer.draft, writer.node, "kernel_type", [kind], KERNELS)
     table = writer.constant("vectors", vectors)
 
     def number(what: str, value: float) -> str:

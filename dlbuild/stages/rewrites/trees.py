@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Tensor
-from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.draft import Draft, Node, check_known
 
 DOMAIN = "dlbuild"
 MODES = (
@@ -40,23 +39,6 @@ def tree_sums(
     inputs = [node.inputs[0], *names]
     made.append(Node("TreeSum", inputs, [result], {"aggregate": how}, label, DOMAIN, 1))
     return result
-
-
-def check_known(
-    draft: Draft, node: Node, attribute: str, given: Sequence[str], known: Sequence[str]
-) -> None:
-    """Refuse texts of an attribute that are not known.
-
-    Raises:
-        UserError: names the node, the attribute and the first such text.
-    """
-    for text in given:
-        if text not in known:
-            raise UserError(
-                f"{attribute} is '{text}', it can be {', '.join(known)}",
-                where=f"{draft.where}: node '{node.label}' ({node.kind})",
-                fix="export the model with one of them",
-            )
 
 
 def tables_of(draft: Draft, node: Node, kind: str) -> dict[str, np.ndarray]:

@@ -196,6 +196,35 @@ def test_operators_for_tables_become_onnx_operators(reader: Reader, call: str) -
     assert all(not op.domain for op in parsed.graph.ops)
 
 
+@pytest.mark.parametrize(
+    ("call", "due"),
+    [
+        (
+            'Normalizer<norm="L3">',
+            "(Normalizer): error: norm is 'L3', it can be MAX, L1, L2",
+        ),
+        (
+            """SVMRegressor<kernel_type="CUBIC", n_supports=1, coefficients=[1.0], rho=[0.0],
+            support_vectors=[1.0, 2.0, 3.0], kernel_params=[1.0, 0.0, 3.0]>""",
+            "(SVMRegressor): error: kernel_type is 'CUBIC', it can be LINEAR, POLY, RBF, SIGMOID",
+        ),
+    ],
+)
+def test_words_that_are_not_known_are_refused(reader: Reader, call: str, due: str) -> None:
+    with pytest.raises(UserError) as caught:
+        reader.read(f"{HEAD} g (float[2,3] x) => (float[2,3] y) {{ y = ai.onnx.ml.{call}(x) }}")
+    assert due in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"])
+def test_words_on_which_a_body_depends_are_known(reader: Reader, kind: str) -> None:
+    call = f'{kind}<reduction="median">(x, t)'
+    with pytest.raises(UserError) as caught:
+        reader.read(f"{HEAD} g (float[2,3] x, int64[2] t) => (float y) {{ y = {call} }}")
+    due = f"({kind}): error: reduction is 'median', it can be none, sum, mean"
+    assert due in str(caught.value)
+
+
 def test_a_list_of_labels_is_looked_up(reader: Reader) -> None:
     text = f"""{HEAD} g (int64[4] x) => (float[4] y) {{
         y = ai.onnx.ml.LabelEncoder<keys_int64s=[3, 1], values_floats=[0.5, 2.5],
