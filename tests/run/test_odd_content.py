@@ -267,6 +267,17 @@ CASES = {
         {"x": f32(1, 2), "i": np.zeros((0, 1), np.int64), "u": f32()},
         {"y": f32(1, 2)},
     ),
+    "the greatest of narrow floats": Case(
+        """(float16[2,2] x, int64[2,1] i, float16[2,2] u) => (float16[2,2] y)
+        { y = ScatterND <reduction = "max"> (x, i, u) }""",
+        {
+            "x": np.array([[1, 2], [3, 4]], np.float16),
+            "i": i64([1], [1]),
+            "u": np.array([[5, 0], [4, 4.5]], np.float16),
+        },
+        {"y": np.array([[1, 2], [5, 4.5]], np.float16)},
+        18,
+    ),
     "activations too long for a line": Case(
         """(float[1,1,1] x) => (float[1,2,1,1] y)
         <float[2,4,1] w = {0, 0, 0, 3, 0, 0, 0, -3}, float[2,4,1] r = {0, 0, 0, 0, 0, 0, 0, 0}>
