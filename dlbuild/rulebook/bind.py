@@ -70,6 +70,9 @@ def bind(rule: OpRule, op: Op, graph: Graph, *, with_outputs: bool = True) -> Bi
     _bind_tensors(binding, rule.inputs, op.inputs, is_input=True)
     if with_outputs:
         _bind_tensors(binding, rule.outputs, op.outputs, is_input=False)
+    else:
+        for spec, names in _assigned(rule.outputs, op.outputs):
+            binding.names[f"has_{spec.name}"] = any(names)
     for name, operand in binding.operands.items():
         _bind_shape(binding, name, operand)
         _bind_dtype(binding, name, operand)
@@ -234,8 +237,11 @@ def conclude(binding: Binding, lets: Mapping[str, Scalar]) -> None:
     """Bind `let` and check `require`.
 
     Raises:
-        Unfit: a requirement does not hold; the sentence is its `because`.
+        Unfit: a requirement does not hold, the sentence is its `because`; a result's extents are
+            not those that `let` ties them to.
     """
+    ties = {part.removesuffix("...") for spec in binding.rule.outputs for part in spec.shape or ()}
+    told = {name: binding.names[name] for name in ties if name in binding.names}
     for name, text in lets.items():
         binding.names[name] = size(text, binding.names)
     for need in binding.rule.requires:
@@ -245,3 +251,7 @@ def conclude(binding: Binding, lets: Mapping[str, Scalar]) -> None:
             raise Unfit(fault_in(need.that, error)) from None
         if not holds:
             raise Unfit(f"{need.because} ({need.that.text})")
+    for name, extent in told.items():
+        due = binding.names[name]
+        if due != extent:
+            raise Unfit(f"{name} of the result is {_shown(extent)}, but {_shown(due)} is due")

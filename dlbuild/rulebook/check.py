@@ -142,8 +142,10 @@ def _check_clashes(rule: OpRule, names: Names) -> None:
                 raise axis.extent.error(
                     f"'{axis.name}' and '{other.name}' are two axes", fix="rename one of them"
                 )
+    tied = {part.removesuffix("...") for spec in rule.outputs for part in spec.shape or ()}
+    tied -= {part.removesuffix("...") for spec in rule.inputs for part in spec.shape or ()}
     for name, text in rule.lets.items():
-        if name in names.bound:
+        if name in names.bound - tied:
             raise text.error(f"'{name}' is bound already", fix="choose another name")
     for name, spec in rule.constants.items():
         if name in tensors or name in rule.reads:

@@ -303,6 +303,45 @@ CASES = {
         {"y": np.array([[[[2, 8, -2], [4, 10, -6]]]], np.int8)},
         domains={"com.microsoft": 1},
     ),
+    "a batch of one matrix": Case(
+        """(float[1,2,3] m) => (float[1,2,3,2] y) <int64[4] s = {1, 1, 2, 3}>
+        { y = AffineGrid <align_corners = 1> (m, s) }""",
+        {"m": f32([[1, 2, 0.5], [-1, 0.25, 3]])},
+        {
+            "y": f32(
+                [
+                    [[-2.5, 3.75], [-1.5, 2.75], [-0.5, 1.75]],
+                    [[1.5, 4.25], [2.5, 3.25], [3.5, 2.25]],
+                ]
+            )
+        },
+        20,
+    ),
+    "one number is found": Case(
+        "(float[3] x) => (y) <int64[1] i = {2}> { g = GatherND(x, i) y = Neg(g) }",
+        {"x": f32(1, 2, 3)},
+        {"y": f32(-3)},
+    ),
+    "where the greatest were, in a shape that is said": Case(
+        """(float[1,1,2] x, int64[1,1,2] i) => (y) <int64[3] s = {1, 1, 4}>
+        { u = MaxUnpool <kernel_shape = [2], strides = [2]> (x, i, s) y = Neg(u) }""",
+        {"x": f32([[1, 2]]), "i": i64([[1, 2]])},
+        {"y": f32([[0, -1, -2, 0]])},
+    ),
+    "a product and what follows, without shapes": Case(
+        """(float[2,1] a, float[2,2] b, float[2] c) => (y) {
+        p = com.microsoft.FusedGemm <activation = "Relu", transA = 1> (a, b, c) y = Neg(p) }""",
+        {"a": f32([1], [2]), "b": f32([3, 1], [4, -8]), "c": f32(1, 1)},
+        {"y": f32([-12, 0])},
+        domains={"com.microsoft": 1},
+    ),
+    "a norm of sums, without shapes": Case(
+        """(float[1,2] x, float[1,2] s, float[2] g, float[2] b) => (y) {
+        n = com.microsoft.SkipLayerNormalization <epsilon = 0.0> (x, s, g, b) y = Neg(n) }""",
+        {"x": f32([1, 2]), "s": f32([0, 1]), "g": f32(1, 1), "b": f32(0.5, 0.5)},
+        {"y": f32([0.5, -1.5])},
+        domains={"com.microsoft": 1},
+    ),
     **{
         f"8-bit floats {what}": Case(
             f"""(float[3] x) => (float[3] y) <float s = {{0.5}}> {{

@@ -86,7 +86,17 @@ def function_of(draft: Draft, node: Node) -> onnx.FunctionProto | None:
         return None
     function = onnx.FunctionProto()
     function.ParseFromString(content)
+    if node.kind == "AffineGrid":
+        keep_batch(function)
     return function
+
+
+def keep_batch(function: onnx.FunctionProto) -> None:
+    """Let rows of a matrix lose their own axis only: ONNX's body drops a batch of 1 with it."""
+    graphs = [attribute.g for node in function.node for attribute in node.attribute]
+    for inner in (inner for graph in graphs for inner in graph.node):
+        if inner.op_type == "Squeeze" and len(inner.input) == 1:
+            inner.input.append("one_1d")
 
 
 def rename(draft: Draft, node: Node, body: list[Node]) -> None:

@@ -217,7 +217,7 @@ def outputs_of(draft: Draft, node: Node, book: RuleBook) -> dict[str, Tensor]:
     for name in filter(None, node.outputs):
         kind = found.get(name)
         tensor = tensor_of(name, kind) if kind is not None else None
-        tensor = tensor or draft.declared.get(name)
+        tensor = tensor or tied(draft, node, book).get(name) or draft.declared.get(name)
         if tensor is None:
             raise unknown_extents(draft, node, name, kind)
         results[name] = tensor
@@ -239,13 +239,18 @@ def outside_results(draft: Draft, node: Node, book: RuleBook) -> dict[str, Tenso
         tensor = tensor_of(name, found[proxy.outputs[0]])
         if tensor is not None:
             return {name: Tensor(name, dtype, tensor.shape)}
-    asked = alone(draft, replace(node, outputs=[]), book)
-    op = replace(asked.ops[0], outputs=tuple(node.outputs))
-    results = {**draft.declared, **results_of(op, asked, book)}
+    results = {**draft.declared, **tied(draft, node, book)}
     for name in filter(None, node.outputs):
         if name not in results:
             raise unknown_extents(draft, node, name, None)
     return {name: results[name] for name in node.outputs if name}
+
+
+def tied(draft: Draft, node: Node, book: RuleBook) -> Mapping[str, Tensor]:
+    """Return the results that an operator's rule ties to its operands."""
+    asked = alone(draft, replace(node, outputs=[]), book)
+    op = replace(asked.ops[0], outputs=tuple(node.outputs))
+    return results_of(op, asked, book)
 
 
 def inferred(

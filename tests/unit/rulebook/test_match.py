@@ -146,6 +146,14 @@ def test_each_rule_says_why_it_does_not_fit(load: Loader, graph: MakeGraph) -> N
     )
 
 
+def test_extents_of_a_result_are_those_that_are_due(load: Loader, graph: MakeGraph) -> None:
+    node, book = op("Copy", "a", "b"), load(COPY.replace("require:", "let: {Y: X}\nrequire:"))
+    assert match(node, graph(node, {"a": "int8 2x3", "b": "int8 2x3"}), book).sizes["Y"] == (2, 3)
+    assert "Y of the result is [3, 3], but [2, 3] is due" in why_not(
+        node, graph(node, {"a": "int8 2x3", "b": "int8 3x3"}), book
+    )
+
+
 @pytest.mark.parametrize(
     ("node", "tensors", "reason"),
     [
