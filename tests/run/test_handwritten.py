@@ -447,7 +447,7 @@ def parts_in_form(
                 ring[:, :, place, : line.shape[-1]] = line
             text = render(
                 made.instance,
-                f"{name}_{form}_part{most}_{row}_{number}",
+                f"{name}{form}_{most}_{row}_{number}",
                 orders,
                 restrict=frozenset(o.name for o in instance.operands),
                 constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
