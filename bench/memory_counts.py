@@ -16,8 +16,8 @@ from dlbuild.run.runner import Built, Values, model_program, run_input, run_mode
 from dlbuild.run.runner_program import Compiler, compile_program
 
 CORE = "cortex-m4f"
-EXTERNAL = ".psram"
-"""The section of the board's external RAM."""
+EXTERNAL = ('-DMODEL_WEIGHTS_SECTION=__attribute__((section(".psram")))',)
+"""Flags that place weights in the section of the board's external RAM."""
 
 FLAGS = ("-O2",)
 
@@ -35,11 +35,8 @@ def core() -> Target:
     """
     files = target_files((builtin_folder(),))
     target = TargetBook({}, read_target_files(files, Path.as_posix)).resolve(CORE).target
-    memories = tuple(
-        replace(memory, section=EXTERNAL) if "weights" in memory.holds else memory
-        for memory in target.memories
-    )
-    return replace(target, memories=memories)
+    tools = target.toolchain
+    return replace(target, toolchain=replace(tools, cflags=(*tools.cflags, *EXTERNAL)))
 
 
 def on_host(built: Built, samples: Sequence[Values]) -> int:
