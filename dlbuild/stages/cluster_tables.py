@@ -3,7 +3,7 @@
 from dlbuild.base.errors import UserError
 from dlbuild.base.units import bytes_text
 from dlbuild.ir.schedule import Schedule
-from dlbuild.stages.constants import weights_memory
+from dlbuild.stages.constants import memory_of_tables
 from dlbuild.stages.sources import Sources
 
 
@@ -15,7 +15,7 @@ def check_tables(model: Sources, schedule: Schedule) -> None:
     """
     heights = {use.memory: use.height_bytes for use in schedule.memories}
     for cluster in model.target.clusters:
-        memory = weights_memory(cluster)
+        memory = memory_of_tables(cluster)
         if memory is None or memory.size_bytes is None:
             continue
         own = [table for table in model.tables.tables if table.cluster == cluster.name]

@@ -131,7 +131,7 @@ def in_clusters(found: Constants, graph: Graph, profile: Profile, target: Target
     A cluster has such tables if one of its memories says that it holds weights. Large tables that
     are embedded as a file stay together.
     """
-    holding = {c.name for c in target.clusters if weights_memory(c) is not None}
+    holding = {c.name for c in target.clusters if memory_of_tables(c) is not None}
     if not holding or target.parameters == "shared":
         return found
     clusters = cluster_of(graph, profile)
@@ -156,7 +156,7 @@ def in_clusters(found: Constants, graph: Graph, profile: Profile, target: Target
     )
 
 
-def weights_memory(cluster: Cluster) -> Memory | None:
+def memory_of_tables(cluster: Cluster) -> Memory | None:
     """Return the memory of a cluster that holds its tables, None if it has none."""
     return next((m for m in cluster.memories if "weights" in m.holds), None)
 

@@ -9,13 +9,14 @@ from dlbuild.emit.literals import Array, repeater
 from dlbuild.ir import weights as numbers
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Options, Target, weights_memory
 from dlbuild.ir.tile_plan import NO_TILES, TilePlan
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.stages.constants import weights_memory
+from dlbuild.stages.constants import memory_of_tables
 from dlbuild.stages.image import image_files
 from dlbuild.stages.image_code import image_source
 from dlbuild.stages.image_layout import image_layout
+from dlbuild.stages.memory_lines import section_attribute
 from dlbuild.stages.sources import Context, Sources, sources, table_note
 from dlbuild.stages.table_plan import DIGEST, Making, Scaling, TablePlan, form
 from dlbuild.stages.table_text import table_files
@@ -75,19 +76,17 @@ def section_macro(model: Sources, cluster: str) -> str:
 
 def _sections(model: Sources) -> list[Context]:
     """Return the macros of the sections of tables, and what they are unless a build says it."""
-    found: list[Context] = [{"macro": section_macro(model, ""), "attribute": ""}]
     used = {table.cluster for table in model.tables.tables}
-    for cluster in model.target.clusters:
-        memory = weights_memory(cluster)
-        if memory is not None and cluster.name in used:
-            name = memory.section
-            found.append(
-                {
-                    "macro": section_macro(model, cluster.name),
-                    "attribute": f' __attribute__((section("{name}")))' if name else "",
-                }
-            )
-    return found
+    memories = {"": weights_memory(model.target.memories)}
+    memories |= {c.name: memory_of_tables(c) for c in model.target.clusters if c.name in used}
+    return [
+        {
+            "macro": section_macro(model, cluster),
+            "attribute": section_attribute(memory.section) if memory else "",
+        }
+        for cluster, memory in memories.items()
+        if memory or not cluster
+    ]
 
 
 def _pieces(model: Sources, *, needs_math: bool, repeats: bool) -> tuple[str, ...]:

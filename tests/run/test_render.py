@@ -438,6 +438,19 @@ def test_a_build_places_code_arena_and_tables(tmp_path: Path) -> None:
         assert name in sections
 
 
+def test_memories_say_in_which_sections_arena_and_tables_lie(tmp_path: Path) -> None:
+    made = plan(float_model())
+    sections = {"sram": ".fast_ram", "flash": ".slow_flash"}
+    memories = tuple(replace(m, section=sections[m.name]) for m in BOARD.memories)
+    files = replace(made, target=replace(BOARD, memories=memories)).files()
+
+    folder = written(tmp_path / "c", files)
+
+    assert compiles(folder, "net.c", "net_weights.c") == ""
+    assert ".fast_ram" in run("size", "-A", "net.o", folder=folder).stdout
+    assert ".slow_flash" in run("size", "-A", "net_weights.o", folder=folder).stdout
+
+
 def test_hostile_names_become_legal_c(tmp_path: Path) -> None:
     names = ["int", "*/ #error no", "Arena", "conv1", "main", "X", "x", "ünï/\u202ecode", "log10"]
     nodes = [

@@ -38,7 +38,7 @@ OPS: Mapping[str, tuple[str, str, dict[str, Attribute]]] = {
     "QLinearAdd": (MICROSOFT, "int8", {}),
     "QLinearLeakyRelu": (MICROSOFT, "int8", {"alpha": 0.3}),
     "QLinearSigmoid": (MICROSOFT, "uint8", {}),
-    "QLinearGlobalAveragePool": (MICROSOFT, "int8", {"channels_last": 0}),
+    "QLinearGlobalAveragePool": (MICROSOFT, "int8", {}),
 }
 
 
