@@ -7,6 +7,9 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.tile_plan import Layer, Strip, goes_by_hand
 
+NEST_COST = 3
+"""How long loops take over the hand-written kernel in whose place they stand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Forms:
@@ -55,8 +58,12 @@ def _choices(layer: Layer, profile: Profile) -> Iterator[_Choice]:
     """Yield the forms of a layer's kernel."""
     kernel = profile.kernel[layer.kernel]
     found = kernel.handwriting
-    if found is None or not found.scratch or not goes_by_hand(layer, found):
+    is_by_hand = found is not None and goes_by_hand(layer, found)
+    if found is None or found.obstacle or (is_by_hand and not found.scratch):
         yield _Choice(0, 0, 0)
+        return
+    if not is_by_hand:
+        yield _Choice(0, 0, kernel.macs * (NEST_COST - 1))
         return
     (scratch,) = found.scratch
     columns = layer.most_columns

@@ -47,7 +47,7 @@ def _placed(groups: Groups, target: Target, budget: int | None) -> tuple[int, Ti
     graph, profile, options = groups.graph, groups.profile, groups.options
     chooser = Chooser(groups)
     least = chooser.lowest()
-    if budget is not None and budget < least:
+    if not least or (budget is not None and budget < least):
         chooser = Chooser(groups, may_be_slow=True)
         least = chooser.lowest()
     wanted = least if options.optimize == "ram" or budget is None else max(budget, least)

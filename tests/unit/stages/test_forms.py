@@ -62,3 +62,9 @@ def test_a_form_without_working_memory_has_none() -> None:
     plan = TilePlan((Tile("depthwise", form=1),), (strip(),))
 
     assert scratch_of(PROFILE.kernel["depthwise"], plan) is None
+
+
+def test_loops_in_the_place_of_a_hand_written_kernel_are_its_slowest_form() -> None:
+    (found,) = forms_for(Strip((Layer("conv", "kh", 5, (), "y"),)), PROFILE)
+
+    assert (found.forms, found.size_bytes, found.slow_macs) == ((0,), 0, 200)
