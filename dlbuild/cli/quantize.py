@@ -11,6 +11,7 @@ from dlbuild.base.files import write_atomically
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.trial import Trial, trials
 from dlbuild.cli.arguments import Parser
+from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.report.text import table_text
 from dlbuild.rulebook.load import load_rules
@@ -76,16 +77,17 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _check_float(source: Path, graph: Graph) -> None:
-    """Refuse a model whose weights are integers of 8 bits: quantising it again only costs."""
-    for name in graph.constants:
-        tensor = graph.tensor[name]
-        if tensor.dtype in ("int8", "uint8") and prod(tensor.shape) > 1:
-            raise UserError(
-                "the model is quantised already",
-                where=str(source),
-                why=f"its constant '{name}' is {tensor.dtype}",
-                fix="name it in dlbuild.yaml as it is, or give the float model",
-            )
+    """Refuse a model most of whose numbers are of 8 bits: quantising it again only costs."""
+    tensors = [graph.tensor[name] for name in graph.constants]
+    n_narrow = sum(prod(t.shape) for t in tensors if t.dtype in ("int8", "uint8"))
+    n_real = sum(prod(t.shape) for t in tensors if DTYPES[t.dtype].kind == "float")
+    if n_narrow > n_real:
+        raise UserError(
+            "the model is quantised already",
+            where=str(source),
+            why=f"of its constants {n_narrow:,} numbers have 8 bits, {n_real:,} are floats",
+            fix="name it in dlbuild.yaml as it is, or give the float model",
+        )
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

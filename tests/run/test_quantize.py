@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from dlbuild.cli import main
 
@@ -59,6 +61,24 @@ def test_a_model_that_is_quantised_already_is_refused(
     said = capsys.readouterr().err
     assert said.startswith("digits_int8.onnx: error: the model is quantised already\n")
     assert not (folder / "again.onnx").exists()
+
+
+def test_a_float_model_with_a_few_narrow_numbers_is_quantised(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = onnx.load(folder / "digits.onnx")
+    mask = numpy_helper.from_array(np.ones((1, 10), np.int8), "mask")
+    name = model.graph.output[0].name
+    for node in model.graph.node:
+        node.output[:] = [f"{name}_bare" if each == name else each for each in node.output]
+    model.graph.initializer.append(mask)
+    to = TensorProto.FLOAT
+    model.graph.node.append(helper.make_node("Cast", ["mask"], ["real_mask"], to=to))
+    model.graph.node.append(helper.make_node("Mul", [f"{name}_bare", "real_mask"], [name]))
+    onnx.save(model, folder / "digits.onnx")
+
+    assert main.run(["quantize", "digits.onnx", "--samples", "digits_samples.npz"]) == 0
+    assert "digits_int8.onnx" in capsys.readouterr().out
 
 
 def test_without_outputs_the_float_model_is_what_is_right(
