@@ -215,6 +215,8 @@ def _bind_attributes(binding: Binding) -> None:
         if spec.default is None:
             continue
         value: Term = given[name] if name in given else size(spec.default, binding.names)
+        if spec.choices and value not in spec.choices:  # those that are given were looked at before
+            raise Unfit(f"the attribute '{name}' is missing")
         parts = len(spec.names)
         if parts > 1 and isinstance(value, tuple):
             if len(value) % parts:

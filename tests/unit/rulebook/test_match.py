@@ -182,6 +182,18 @@ def test_a_node_of_another_form_does_not_fit(
     )
 
 
+def test_an_attribute_whose_default_is_no_choice_must_be_given(
+    load: Loader, graph: MakeGraph
+) -> None:
+    book = load(COPY.replace("{MODE: \"'plain'\"}", "{MODE: \"''\", choices: [plain, odd]}"))
+    node = op("Copy", "a", "b")
+    made = graph(node, {"a": "float32 2x3", "b": "float32 2x3"})
+    assert why_not(node, made, book).splitlines()[1] == (
+        "  base/rules/ops/ops.yaml:1: the attribute 'mode' is missing"
+    )
+    assert match(op("Copy", "a", "b", mode="odd"), made, book).sizes["MODE"] == "odd"
+
+
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
