@@ -259,7 +259,7 @@ TARGET = Record(
         Key(
             "features",
             ListOf(Text()),
-            "fpu, dsp, mve, x86: variants and hand-written kernels of rules ask for them.",
+            "dsp, mve, x86: hand-written kernels of rules ask for them; fpu: see requantize.",
         ),
         Key(
             "cycles",
