@@ -198,7 +198,8 @@ def remember(  # noqa: PLR0913 - the parts of a snapshot
 
 
 def _package_folder() -> str:
-    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - as above
+    # Without links, as inputs are named.
+    return os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - as above
 
 
 def snapshot_path(build_folder: str, request: list[str]) -> str:
