@@ -66,5 +66,5 @@ def _rows(title: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
         if one.n_nan:
             yield (
                 f"    {shortened(one.tensor)}: {one.n_nan:,} of {one.n_elements:,} elements are not"
-                " a number, here and there"
+                " a number on both sides"
             )

@@ -84,7 +84,7 @@ def test_a_verdict_says_which_element_is_worst_and_where_to_look() -> None:
     verdict = Verdict("kws", "pc", EXPECTED, 3, 3, is_repeatable=True, outputs=(bad,))
     assert list(verdict_text(verdict))[-3:] == [
         "    worst of y: [1] of sample 0: 7, should be 0",
-        "    y: 2 of 320 elements are not a number, here and there",
+        "    y: 2 of 320 elements are not a number on both sides",
         "  fix: dlbuild verify --layers says which kernel is wrong",
     ]
     layered = replace(verdict, layers=(GOOD,))
