@@ -58,8 +58,11 @@ def test_a_model_that_is_quantised_already_is_refused(
         shutil.copy(EXAMPLE / name, folder)
     command = ["quantize", "digits_int8.onnx", "--samples", "digits_int8_samples.npz"]
     assert main.run([*command, "--output", "again.onnx"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("digits_int8.onnx: error: the model is quantised already\n")
+    assert capsys.readouterr().err == (
+        "digits_int8.onnx: error: the model is quantised already\n"
+        "  why: its constant 'conv1.weight_quantized' is int8\n"
+        "  fix: name it in dlbuild.yaml as it is, or give the float model\n"
+    )
     assert not (folder / "again.onnx").exists()
 
 

@@ -199,46 +199,35 @@ def test_the_resolved_recipe_means_the_same(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
-    "key",
+    ("entry", "key"),
     [
-        "resources: {cores: 4}",
-        "resources: {pes: 2}, schedule: split",
-        "registers: {lanes: 4}",
-        "dma: {align: 8 B}",
-        "stack: 2 KiB",
-        "profile: times.json",
-        "cycles: {int8: 2 /MAC}",
-        "memories: {near: {holds: [tiles], copy: {setup: 40 cycles, rate: 4 B/cycle}}}",
+        ("extends: host", "resources: {cores: 4}"),
+        ("extends: host", "resources: {pes: 2}, schedule: split"),
+        ("extends: host", "registers: {lanes: 4}"),
+        ("extends: host", "dma: {align: 8 B}"),
+        ("extends: host", "stack: 2 KiB"),
+        ("extends: host", "profile: times.json"),
+        ("extends: host", "cycles: {int8: 2 /MAC}"),
+        (
+            "extends: host",
+            "memories: {near: {holds: [tiles], copy: {setup: 40 cycles, rate: 4 B/cycle}}}",
+        ),
+        ("source: kws.onnx", "shapes: {image: [1, 8]}"),
+        ("source: kws.onnx", "tolerance: {lsb: 2}"),
+        ("source: kws.onnx", "state: {new: old, after: before}"),
+        ("source: kws.onnx", "batch: {inputs: [image], parts: 2}"),
+        ("source: kws.onnx", "parallel: model"),
+        (
+            "source: kws.onnx",
+            "image_slot: 64 KiB, image_version: 3, image_address: 0x1000, weights: image",
+        ),
     ],
 )
-def test_each_key_of_a_target_is_in_the_resolved_recipe(
-    key: str, capsys: pytest.CaptureFixture[str]
+def test_each_key_of_a_target_or_a_model_is_in_the_resolved_recipe(
+    entry: str, key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain = printed(capsys, "config", "--json")
-    Path("dlbuild.yaml").write_text(RECIPE.replace("extends: host", f"extends: host, {key}"))
-    before = printed(capsys, "config", "--json")
-    assert before != plain
-    Path("dlbuild.yaml").write_text(printed(capsys, "config"))
-    assert printed(capsys, "config", "--json") == before
-
-
-@pytest.mark.usefixtures("project")
-@pytest.mark.parametrize(
-    "key",
-    [
-        "shapes: {image: [1, 8]}",
-        "tolerance: {lsb: 2}",
-        "state: {new: old, after: before}",
-        "batch: {inputs: [image], parts: 2}",
-        "parallel: model",
-        "image_slot: 64 KiB, image_version: 3, image_address: 0x1000, weights: image",
-    ],
-)
-def test_each_key_of_a_model_is_in_the_resolved_recipe(
-    key: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plain = printed(capsys, "config", "--json")
-    Path("dlbuild.yaml").write_text(RECIPE.replace("source: kws.onnx", f"source: kws.onnx, {key}"))
+    Path("dlbuild.yaml").write_text(RECIPE.replace(entry, f"{entry}, {key}"))
     before = printed(capsys, "config", "--json")
     assert before != plain
     Path("dlbuild.yaml").write_text(printed(capsys, "config"))
