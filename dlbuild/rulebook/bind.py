@@ -10,7 +10,7 @@ from dlbuild.ir.graph import Attribute, Fact, Graph, Op
 from dlbuild.rulebook.expr import evaluate, parse
 from dlbuild.rulebook.instance import Operand
 from dlbuild.rulebook.limits import DTYPE_SETS
-from dlbuild.rulebook.pack import ExpressionError, Term, truth
+from dlbuild.rulebook.pack import ExpressionError, Term, integer, truth
 from dlbuild.rulebook.rule import OpRule, TensorSpec
 
 
@@ -45,6 +45,22 @@ def size(text: Scalar, names: Mapping[str, Term]) -> Term:
     """Evaluate a size expression of a rule; its fault is why the rule does not fit."""
     try:
         return evaluate(parse(text.text), names)
+    except ExpressionError as error:
+        raise Unfit(fault_in(text, error)) from None
+
+
+def holds(text: Scalar, names: Mapping[str, Term]) -> bool:
+    """Evaluate a condition of a rule."""
+    try:
+        return truth(size(text, names))
+    except ExpressionError as error:
+        raise Unfit(fault_in(text, error)) from None
+
+
+def whole_number(text: Scalar, names: Mapping[str, Term]) -> int:
+    """Evaluate a size expression of a rule that is a whole number."""
+    try:
+        return integer(size(text, names))
     except ExpressionError as error:
         raise Unfit(fault_in(text, error)) from None
 
@@ -247,11 +263,7 @@ def conclude(binding: Binding, lets: Mapping[str, Scalar]) -> None:
     for name, text in lets.items():
         binding.names[name] = size(text, binding.names)
     for need in binding.rule.requires:
-        try:
-            holds = truth(size(need.that, binding.names))
-        except ExpressionError as error:
-            raise Unfit(fault_in(need.that, error)) from None
-        if not holds:
+        if not holds(need.that, binding.names):
             raise Unfit(f"{need.because} ({need.that.text})")
     for name, extent in told.items():
         due = binding.names[name]

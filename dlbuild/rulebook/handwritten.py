@@ -10,31 +10,27 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from dlbuild.ir.profile import Form
-from dlbuild.rulebook.bind import Binding, Unfit, conclude, fault_in, size
+from dlbuild.rulebook.bind import Binding, conclude, holds, whole_number
 from dlbuild.rulebook.derive import Orders, order_in, own_order, step_reads
 from dlbuild.rulebook.instance import Handwritten, Instance, Nest, Operand
 from dlbuild.rulebook.loops import loops_of
 from dlbuild.rulebook.made import constants_of, kept_constants
 from dlbuild.rulebook.nest import result_of
-from dlbuild.rulebook.pack import ExpressionError, Term, integer, sizes_of, truth
+from dlbuild.rulebook.pack import Term, sizes_of
 from dlbuild.rulebook.rule import AT_ONCE, COLUMNS, FormSpec, KernelSpec
 from dlbuild.rulebook.value import Expr, Local
 
 
 def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Handwritten | None:
-    """Return a rule's kernel for an instance, None if its condition does not hold.
+    """Return a rule's kernel for an instance, None if its conditions do not hold.
 
     Raises:
         Unfit: it needs what this operator does not have.
     """
     taken = binding.copy()
     conclude(taken, {**taken.rule.lets, **spec.lets})
-    if spec.when is not None:
-        try:
-            if not truth(size(spec.when, taken.names)):
-                return None
-        except ExpressionError as error:
-            raise Unfit(fault_in(spec.when, error)) from None
+    if spec.when is not None and not holds(spec.when, taken.names):
+        return None
     constants = {**taken.rule.constants, **spec.constants}
     taken = replace(taken, rule=replace(taken.rule, constants=constants))
     if len(instance.nests) != 1 or not instance.nests[0].steps[0].folds:
@@ -45,6 +41,8 @@ def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Ha
     present = {o.name for o in instance.operands}
     own = [c for c in kept_constants(spec.uses, made) if c.operand.name not in present]
     forms = _forms(spec, taken.names, nest)
+    if not forms:
+        return None
     scratch = tuple(
         Operand(name, name, room.dtype, (forms[0].count,), "scratch")
         for name, room in spec.scratch.items()
@@ -72,14 +70,14 @@ def _forms(spec: KernelSpec, names: Mapping[str, Term], nest: Nest) -> tuple[For
     columns = nest.extent[spec.columns[0]] if spec.columns else 0
     found = []
     for form in spec.at_once or (FormSpec(0, 1.0, 1.0, None),):
-        if form.when is not None and not truth(size(form.when, names)):
+        if form.when is not None and not holds(form.when, names):
             continue
         own = {**names, AT_ONCE: form.points}
         count = whole = fewer = 0
         for room in spec.scratch.values():
-            count = integer(size(room.count, own))
-            whole = integer(size(room.row_count, {**own, COLUMNS: columns}))
-            fewer = integer(size(room.row_count, {**own, COLUMNS: columns - 1}))
+            count = whole_number(room.count, own)
+            whole = whole_number(room.row_count, {**own, COLUMNS: columns})
+            fewer = whole_number(room.row_count, {**own, COLUMNS: columns - 1})
         costs = form.cost, form.narrow_cost
         found.append(Form(form.points, *costs, count, whole, columns, whole - fewer))
     return tuple(found)

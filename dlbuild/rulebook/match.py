@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from dlbuild.base.errors import UserError
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.target import Rounding
-from dlbuild.rulebook.bind import Binding, Unfit, bind, conclude, fault_in, size
+from dlbuild.rulebook.bind import Binding, Unfit, bind, conclude, holds, whole_number
 from dlbuild.rulebook.handwritten import handwritten_of
 from dlbuild.rulebook.instance import Instance, Operand
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.loops import loops_of
 from dlbuild.rulebook.made import constants_of, kept_constants
 from dlbuild.rulebook.nest import nest_of
-from dlbuild.rulebook.pack import ExpressionError, sizes_of, truth
+from dlbuild.rulebook.pack import sizes_of
 from dlbuild.rulebook.rule import OpRule, Variant
 
 
@@ -117,12 +117,8 @@ def _with_variant(bound: Binding, base: Binding, variant: Variant) -> Binding | 
     if variant.lets:
         taken = bound.copy()
         conclude(taken, {**rule.lets, **variant.lets})
-    if variant.when is not None:
-        try:
-            if not truth(size(variant.when, taken.names)):
-                return None
-        except ExpressionError as error:
-            raise Unfit(fault_in(variant.when, error)) from None
+    if variant.when is not None and not holds(variant.when, taken.names):
+        return None
     return replace(
         taken,
         rule=replace(
@@ -161,16 +157,7 @@ def _instance(binding: Binding, variant: str) -> Instance:
 
 def _macs(binding: Binding) -> int:
     """Return what a rule with a template of its own says that it multiplies and adds up."""
-    text = binding.rule.macs
-    if text is None:
-        return 0
-    try:
-        found = size(text, binding.names)
-    except ExpressionError as error:
-        raise Unfit(fault_in(text, error)) from None
-    if not isinstance(found, int):
-        raise Unfit(f"'macs' must be a number, '{text.text}' is none")
-    return found
+    return 0 if binding.rule.macs is None else whole_number(binding.rule.macs, binding.names)
 
 
 def _operands(binding: Binding, constants: list[Operand]) -> Iterator[Operand]:

@@ -136,17 +136,49 @@ def test_windows_in_a_near_memory_are_the_nests() -> None:
     assert handwritten_kernel(KERNEL, TilePlan((Tile("conv1"),), tilings=(tiling,))) is None
 
 
+MINE = """\
+op: Mine
+summary: y = sum of x
+inputs: {x: {shape: [N], dtype: T}}
+outputs: {y: {shape: [M], dtype: T}}
+domain: {m: M}
+reduce: {n: N}
+read: {x: n}
+steps:
+  - {over: [n], fold: {acc: [0, acc + x]}}
+  - y: acc
+kernels:
+  - name: fast
+    uses: [x]
+    scratch: {one: {dtype: int32, count: N}}
+    at_once: [{points: 1, cost: 1, when: N > 4}, {points: 0, cost: 2, when: N > 2}]
+    result: acc
+    template: kernels/fast.c.j2
+"""
+
+
+def own_book(folder: Path, text: str) -> RuleBook:
+    rules = folder / "rules" / "ops"
+    rules.mkdir(parents=True)
+    (rules / "mine.yaml").write_text(text)
+    return load_rules([folder])
+
+
 def test_a_kernel_has_one_working_memory_at_most(tmp_path: Path) -> None:
-    folder = tmp_path / "rules" / "ops"
-    folder.mkdir(parents=True)
-    (folder / "mine.yaml").write_text(
-        "op: Mine\nsummary: y = sum of x\ninputs: {x: {shape: [N]}}\noutputs: {y: {shape: [M]}}\n"
-        "domain: {m: M}\nreduce: {n: N}\nread: {x: n}\n"
-        "steps:\n  - {over: [n], fold: {acc: [0, acc + x]}}\n  - y: acc\n"
-        "kernels:\n  - name: fast\n    uses: [x]\n"
-        "    scratch: {one: {dtype: int32, count: N}, two: {dtype: int32, count: N}}\n"
-        "    result: acc\n    template: kernels/fast.c.j2\n"
-    )
+    text = MINE.replace("count: N}}", "count: N}, two: {dtype: int32, count: N}}")
     with pytest.raises(UserError) as caught:
-        load_rules([tmp_path])
+        own_book(tmp_path, text)
     assert "a kernel has one scratch at most" in str(caught.value)
+
+
+@pytest.mark.parametrize(("extent", "points"), [(5, [1, 0]), (3, [0]), (2, [])])
+def test_a_kernel_goes_in_the_forms_that_are_possible(
+    tmp_path: Path, extent: int, points: list[int]
+) -> None:
+    op = Op("node", "Mine", ("x",), ("y",))
+    tensors = (Tensor("x", "int32", (extent,)), Tensor("y", "int32", (1,)))
+    graph = Graph("case", ("x",), ("y",), tensors, (op,), ())
+
+    found = match(op, graph, own_book(tmp_path, MINE), Wish()).handwritten
+
+    assert [form.points for form in (found.forms if found else ())] == points
