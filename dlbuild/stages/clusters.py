@@ -174,7 +174,7 @@ def _check(graph: Graph, target: Target, options: Options) -> None:
                 fix=f"set {key}: {goes}, or resources in place of clusters",
             )
     if graph.states and not graph.parts:
-        parts = len(target.clusters)
+        parts = sum(cluster.count for cluster in target.clusters)
         fix = f"set batch: {{inputs: [...], parts: {parts}}}, or resources in place of clusters"
         raise _refusal_of_states(graph, target, "clusters if the batch is not in parts", fix)
     if graph.counts:

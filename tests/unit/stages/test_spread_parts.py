@@ -22,6 +22,7 @@ from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.audit_cores import audit_cores
+from dlbuild.stages.audit_state import state_faults
 from dlbuild.stages.batch import split_batch
 from dlbuild.stages.clusters import spread
 from dlbuild.stages.cores import schedule_cores
@@ -29,6 +30,7 @@ from dlbuild.stages.parse import parse
 from dlbuild.stages.predicted import predicted
 from dlbuild.stages.profile import profile
 from dlbuild.stages.split import core_plan
+from tests.waits import without_a_wait
 
 SAMPLES = 8
 Plan = tuple[Graph, Profile, TilePlan, Schedule, Target, Options]
@@ -189,13 +191,17 @@ def test_a_state_that_is_not_replicated_is_refused_by_its_name(
     assert caught.value.fix == "set parallel: data, or resources in place of clusters"
 
 
-def test_a_state_without_parts_of_a_batch_is_refused_by_its_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("counts", "parts"), [((1, 1), 2), ((1, 3), 4)])
+def test_a_state_without_parts_of_a_batch_is_refused_by_its_name(
+    tmp_path: Path, counts: tuple[int, ...], parts: int
+) -> None:
     with pytest.raises(UserError) as caught:
-        over(step(tmp_path, 1), clusters(1, 1))
+        over(step(tmp_path, 1), clusters(*counts))
     assert caught.value.what == (
         "the state 'w' does not go with clusters if the batch is not in parts"
     )
-    assert caught.value.fix.startswith("set batch: {inputs: [...], parts: 2}")
+    assert caught.value.fix.startswith(f"set batch: {{inputs: [...], parts: {parts}}}")
+    over(step(tmp_path, parts), clusters(*counts))
 
 
 @pytest.mark.parametrize("optimize", ["speed", "ram"])
@@ -206,15 +212,11 @@ def test_plans_pass_both_audits_and_no_wait_can_be_left_out(
     plan = planned(step(tmp_path, 4), clusters(*counts), Options(optimize=optimize))
     check(plan)
     graph, kernels, tiles, schedule, _, _ = plan
-    places = [(s.number, w) for s in schedule.steps for w in s.waits]
-    assert places
-    for number, wait in places:
-        steps = tuple(
-            replace(s, waits=tuple(w for w in s.waits if (s.number, w) != (number, wait)))
-            for s in schedule.steps
-        )
+    plans = list(without_a_wait(schedule))
+    assert plans
+    for fewer in plans:
         with pytest.raises(AuditError, match="nothing orders step"):
-            audit_cores(graph, kernels, tiles, replace(schedule, steps=steps))
+            audit_cores(graph, kernels, tiles, fewer)
 
 
 def test_each_copy_lies_in_the_memory_of_its_cluster_and_counts_there(tmp_path: Path) -> None:
@@ -259,20 +261,23 @@ def test_an_update_by_other_numbers_is_seen(tmp_path: Path) -> None:
         check((replace(graph, ops=ops), *plan[1:]))
 
 
-def test_two_copies_in_one_memory_and_other_beginnings_are_seen(tmp_path: Path) -> None:
+def test_copies_that_do_not_begin_alike_are_seen(tmp_path: Path) -> None:
     plan = planned(step(tmp_path, 2), clusters(1, 1))
     graph = plan[0]
     states = tuple(replace(s, initial="") for s in graph.states if s.replica_of == "w")
     others = tuple(s for s in graph.states if s.replica_of != "w")
     with pytest.raises(AuditError, match=r"w.c1 and w do not begin alike"):
         check((replace(graph, states=(*others, *states)), *plan[1:]))
-    schedule = plan[3]
+
+
+def test_two_copies_in_one_memory_are_seen(tmp_path: Path) -> None:
+    graph, _, _, schedule, _, _ = planned(step(tmp_path, 2), clusters(1, 1))
     buffers = tuple(
-        replace(b, memory="c0.l1") if b.tensor == "v.c1" else b for b in schedule.buffers
+        replace(b, memory="c0.l1", offset_bytes=4096) if "v.c1" in (b.tensor, b.alias_of) else b
+        for b in schedule.buffers
     )
-    moved = replace(schedule, buffers=buffers)
-    with pytest.raises(AuditError):
-        check((*plan[:3], moved, *plan[4:]))
+    faults = list(state_faults(graph, replace(schedule, buffers=buffers)))
+    assert faults == ["two copies of v lie in one memory"]
 
 
 def test_replicated_constants_are_of_each_cluster_and_the_first_values_of_all(
