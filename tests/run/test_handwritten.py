@@ -82,7 +82,7 @@ WIDE = {  # for kernels that take 16 channels at once
     "square_wide": Conv(3, 7, 6, 17, (3, 3), (2, 1), (1, 0, 0, 1)),
     "spread_wide": Conv(5, 9, 9, 32, (2, 3), pads=(2, 2, 2, 2), dilations=(2, 2)),
     "depthwise_wide": Conv(32, 5, 6, 32, (3, 3), pads=(1, 1, 1, 1), group=32),
-    "depthwise_wide_by_steps": Conv(16, 8, 7, 16, (2, 4), (2, 3), (1, 0, 0, 2), (2, 1), 16),
+    "deep_wide_by_steps": Conv(16, 8, 7, 16, (2, 4), (2, 3), (1, 0, 0, 2), (2, 1), 16),
 }
 COLUMNS = {  # whose rows are of one point
     "column": Conv(8, 8, 1, 6),
@@ -316,8 +316,8 @@ def test_no_hand_written_kernel_has_a_warning(
 def test_clang_format_leaves_hand_written_kernels_as_they_are(
     tmp_path: Path, source: Source, formatted: Formatted
 ) -> None:
-    rows = [kernel for name in ROWS for core in CORES for kernel in rows_printed(name, core)[::3]]
-    rows += [k for name in COLUMNS for core in CORES for *_, k in stacks_printed(name, core)[:2]]
+    rows = [kernel for name, core in IN_ROWS for kernel in rows_printed(name, core)[::3]]
+    rows += [k for name, core in STACKS for *_, k in stacks_printed(name, core)[:2]]
     rows += [kernel for name in ROWS for *_, kernel in parts_printed(name)[::4]]
     code = source([text for text, *_ in (*everything(), *rows)])
     (tmp_path / "kernels.c").write_text(code, encoding="ascii")
@@ -338,6 +338,10 @@ ROWS = (
     ),
     *("depthwise", "depthwise_by_steps", "depthwise_line_padded"),
 )
+IN_ROWS = [(name, core) for name in ROWS for core in CORES]
+IN_ROWS += [(name, PC) for name in (*ROWS, *WIDE) if name in OF_PC]
+STACKS = [(name, core) for name in COLUMNS for core in CORES]
+STACKS += [(name, PC) for name, case in COLUMNS.items() if case.group == 1 or case.m % 16 == 0]
 
 
 def rows_printed(name: str, core: str) -> list[Printed]:
@@ -386,12 +390,12 @@ def rows_in_form(name: str, core: str, plain: Instance, form: int) -> list[Print
 
 
 def test_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c: Calls) -> None:
-    kernels = [(name, kernel) for name in ROWS for c in CORES for kernel in rows_printed(name, c)]
-    results = call_in_c([kernel for _, kernel in kernels])
+    kernels = [(*case, kernel) for case in IN_ROWS for kernel in rows_printed(*case)]
+    results = call_in_c([kernel for *_, kernel in kernels])
 
-    for (name, (_, _, arrays, _)), result in zip(kernels, results, strict=True):
+    for (name, core, (_, _, arrays, _)), result in zip(kernels, results, strict=True):
         row = int(arrays["row"])
-        whole = printed(name, "fixed", "dsp")
+        whole = printed(name, "fixed", core)
         expected = interpret(without_kernel(whole[1]), whole[2])["y"]
         np.testing.assert_array_equal(result["y"][:, :, 0], expected[:, :, row], name)
 
@@ -525,10 +529,10 @@ def stacks_printed(name: str, core: str) -> list[tuple[int, int, Printed]]:
 
 
 def test_rows_of_one_point_computed_at_a_time_are_those_of_the_nest(call_in_c: Calls) -> None:
-    kernels = [(n, *stack) for n in COLUMNS for core in CORES for stack in stacks_printed(n, core)]
+    kernels = [(*case, *stack) for case in STACKS for stack in stacks_printed(*case)]
     results = call_in_c([kernel for *_, kernel in kernels])
 
-    for (name, row, end, _), result in zip(kernels, results, strict=True):
-        whole = printed(name, "fixed", "dsp")
+    for (name, core, row, end, _), result in zip(kernels, results, strict=True):
+        whole = printed(name, "fixed", core)
         expected = interpret(without_kernel(whole[1]), whole[2])["y"]
         np.testing.assert_array_equal(result["y"][:, :, : end - row], expected[:, :, row:end], name)
