@@ -170,8 +170,7 @@ def _element(number: int, beyond: Floats, actual: Array, reference: Array) -> st
     at = np.unravel_index(int(beyond.argmax()), beyond.shape)
     place = "".join(f"[{int(index)}]" for index in at)
     return (
-        f"{place or 'its one element'} of sample {number}: {actual[at]:.6g},"
-        f" should be {reference[at]:.6g}"
+        f"{place or 'its one element'} of sample {number}: {actual[at]}, should be {reference[at]}"
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from dlbuild.emit.handwritten import is_one_run, render
 from dlbuild.emit.helpers import helper_text, helpers_of
+from dlbuild.emit.kernel import KernelText
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Tensor
 from dlbuild.ir.target import Rounding
 from dlbuild.ir.weights import Array
@@ -20,9 +21,18 @@ from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.interpret import interpret, make
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
-from dlbuild.rulebook.rows import Part, row_kernel, rows_of
+from dlbuild.rulebook.rows import Part, Rows, row_kernel, rows_of
 from dlbuild.stages.groups import POINTS
-from tests.run.conftest import ENVIRONMENT, HEADER, Calls, Compile, Formatted, Printed, Source
+from tests.run.conftest import (
+    ENVIRONMENT,
+    HEADER,
+    Calls,
+    Compile,
+    Formatted,
+    Orders,
+    Printed,
+    Source,
+)
 
 ROOT = Path(__file__).parents[2]
 CORTEX_M4 = ("--target=arm-none-eabi", "--sysroot=/usr/lib/arm-none-eabi", "-mcpu=cortex-m4")
@@ -344,6 +354,39 @@ STACKS = [(name, core) for name in COLUMNS for core in CORES]
 STACKS += [(name, PC) for name, case in COLUMNS.items() if case.group == 1 or case.m % 16 == 0]
 
 
+@cache
+def meant(name: str, core: str) -> Array:
+    """Return what the nest of a case computes."""
+    _, instance, arrays, _ = printed(name, "fixed", core)
+    return interpret(without_kernel(instance), arrays)["y"]
+
+
+def in_rows(
+    plain: Instance, name: str, form: int = 0
+) -> tuple[Instance, Rows, dict[str, Array], Orders]:
+    """Return a case with its kernel in a form, its rows, its numbers and its layouts."""
+    orders = {o.name: o.order for o in plain.operands if o.order}
+    instance = with_kernel(plain, form)
+    arrays = numbers(instance, len(name))
+    arrays |= make(instance, arrays)
+    constants = frozenset(o.tensor for o in instance.operands if o.tensor not in ("x", "y"))
+    rows = rows_of(instance, orders, constants)
+    assert rows is not None
+    return instance, rows, arrays, orders
+
+
+def row_text(instance: Instance, name: str, orders: Orders) -> KernelText:
+    """Return the function of a row, or of several."""
+    return render(
+        instance,
+        name,
+        orders,
+        restrict=frozenset(o.name for o in instance.operands),
+        constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
+        environment=ENVIRONMENT,
+    )
+
+
 def rows_printed(name: str, core: str) -> list[Printed]:
     """Return the function of each row of a convolution, given a ring of the rows that it reads.
 
@@ -358,13 +401,7 @@ def rows_printed(name: str, core: str) -> list[Printed]:
 def rows_in_form(name: str, core: str, plain: Instance, form: int) -> list[Printed]:
     """Return the same of one form."""
     assert plain.handwritten is not None
-    orders = {o.name: o.order for o in plain.operands if o.order}
-    instance = with_kernel(plain, form)
-    arrays = numbers(instance, len(name))
-    arrays |= make(instance, arrays)
-    constants = frozenset(o.tensor for o in instance.operands if o.tensor not in ("x", "y"))
-    rows = rows_of(instance, orders, constants)
-    assert rows is not None
+    instance, rows, arrays, orders = in_rows(plain, name, form)
     assert rows.axis in plain.handwritten.rows
     (read,) = rows.reads
     _, channels, _, width = instance.operand("x").shape
@@ -376,14 +413,7 @@ def rows_in_form(name: str, core: str, plain: Instance, form: int) -> list[Print
         ring = np.full((1, channels, kept, width), 99)
         for source in range(read.first(row), read.end(row)):
             ring[:, :, 0 if is_given else source % kept] = arrays["x"][:, :, source]
-        text = render(
-            made.instance,
-            f"{name}_{core}{form}_row{row}",
-            orders,
-            restrict=frozenset(o.name for o in instance.operands),
-            constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
-            environment=ENVIRONMENT,
-        )
+        text = row_text(made.instance, f"{name}_{core}{form}_row{row}", orders)
         given = {**arrays, "x": ring.astype(np.int8), "row": np.asarray(row, np.int32)}
         found.append((text, made.instance, given, orders))
     return found
@@ -395,8 +425,7 @@ def test_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c: Calls) -
 
     for (name, core, (_, _, arrays, _)), result in zip(kernels, results, strict=True):
         row = int(arrays["row"])
-        whole = printed(name, "fixed", core)
-        expected = interpret(without_kernel(whole[1]), whole[2])["y"]
+        expected = meant(name, core)
         np.testing.assert_array_equal(result["y"][:, :, 0], expected[:, :, row], name)
 
 
@@ -416,14 +445,8 @@ def parts_in_form(
     name: str, plain: Instance, form: int
 ) -> list[tuple[int, tuple[int, int], Printed]]:
     """Return the same of one form."""
-    orders = {o.name: o.order for o in plain.operands if o.order}
-    instance = with_kernel(plain, form)
-    arrays = numbers(instance, len(name))
-    arrays |= make(instance, arrays)
-    constants = frozenset(o.tensor for o in instance.operands if o.tensor not in ("x", "y"))
-    rows = rows_of(instance, orders, constants)
+    instance, rows, arrays, orders = in_rows(plain, name, form)
     assert plain.handwritten is not None
-    assert rows is not None
     if rows.columns is None or rows.columns.axis not in plain.handwritten.columns:
         return []
     (read,), (across,) = rows.reads, rows.columns.reads
@@ -449,14 +472,7 @@ def parts_in_form(
                 columns = slice(None) if is_fetched else slice(low, high)
                 line = arrays["x"][:, :, source, columns]
                 ring[:, :, place, : line.shape[-1]] = line
-            text = render(
-                made.instance,
-                f"{name}{form}_{most}_{row}_{number}",
-                orders,
-                restrict=frozenset(o.name for o in instance.operands),
-                constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
-                environment=ENVIRONMENT,
-            )
+            text = row_text(made.instance, f"{name}{form}_{most}_{row}_{number}", orders)
             numbers_given = {
                 "row": row,
                 "x_top": top,
@@ -476,8 +492,7 @@ def test_parts_of_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c:
 
     assert len(kernels) > len(ROWS)
     for (name, row, (first, end), _), result in zip(kernels, results, strict=True):
-        whole = printed(name, "fixed", "dsp")
-        expected = interpret(without_kernel(whole[1]), whole[2])["y"]
+        expected = meant(name, "dsp")
         got = result["y"][:, :, 0, first:end]
         np.testing.assert_array_equal(got, expected[:, :, row, first:end], name)
 
@@ -488,13 +503,7 @@ def stacks_printed(name: str, core: str) -> list[tuple[int, int, Printed]]:
     The input is there as a whole, or in a ring.
     """
     plain = instance_of(name, "fixed", core)
-    orders = {o.name: o.order for o in plain.operands if o.order}
-    instance = with_kernel(plain)
-    arrays = numbers(instance, len(name))
-    arrays |= make(instance, arrays)
-    constants = frozenset(o.tensor for o in instance.operands if o.tensor not in ("x", "y"))
-    rows = rows_of(instance, orders, constants)
-    assert rows is not None
+    instance, rows, arrays, orders = in_rows(plain, name)
     assert rows.points == 1
     (read,) = rows.reads
     extent = instance.operand("x").shape[2]
@@ -514,14 +523,7 @@ def stacks_printed(name: str, core: str) -> list[tuple[int, int, Printed]]:
                     else source % (kept if is_ring else extent)
                 )
                 there[:, :, place] = arrays["x"][:, :, source]
-            text = render(
-                made.instance,
-                f"{name}_{core}_{'r' if is_ring else 'a'}{row}",
-                orders,
-                restrict=frozenset(o.name for o in instance.operands),
-                constants=frozenset(o.name for o in instance.operands if o.role == "input") - {"x"},
-                environment=ENVIRONMENT,
-            )
+            text = row_text(made.instance, f"{name}_{core}_{'r' if is_ring else 'a'}{row}", orders)
             given = {**arrays, "x": there}
             given |= {"row": np.asarray(row, np.int32), "oh_count": np.asarray(end - row, np.int32)}
             found.append((row, end, (text, made.instance, given, orders)))
@@ -533,6 +535,5 @@ def test_rows_of_one_point_computed_at_a_time_are_those_of_the_nest(call_in_c: C
     results = call_in_c([kernel for *_, kernel in kernels])
 
     for (name, core, row, end, _), result in zip(kernels, results, strict=True):
-        whole = printed(name, "fixed", core)
-        expected = interpret(without_kernel(whole[1]), whole[2])["y"]
+        expected = meant(name, core)
         np.testing.assert_array_equal(result["y"][:, :, : end - row], expected[:, :, row:end], name)

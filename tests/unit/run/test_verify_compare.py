@@ -87,12 +87,15 @@ def test_the_greatest_element_may_be_any_of_equal_ones() -> None:
 
 def test_the_element_furthest_beyond_its_limit_is_named() -> None:
     assert compared([1.0, 2.5, 9.0], [1.0, 2.0, 3.0], "float32").worst == (
-        "[2] of sample 0: 9, should be 3"
+        "[2] of sample 0: 9.0, should be 3.0"
     )
     assert compared([1.0, float("nan")], [9.0, 2.0], "float32").worst == (
-        "[1] of sample 0: nan, should be 2"
+        "[1] of sample 0: nan, should be 2.0"
     )
     assert compared([1.0], [1.0], "float32").worst == ""
+    assert compared([1_234_567], [1_234_568], "int32").worst == (
+        "[0] of sample 0: 1234567, should be 1234568"
+    )
 
 
 def test_what_is_no_number_on_both_sides_is_counted() -> None:
