@@ -348,6 +348,7 @@ ROWS = (
     ),
     *("depthwise", "depthwise_by_steps", "depthwise_line_padded"),
 )
+QUICK = ["-O0"]  # of hundreds of functions
 IN_ROWS = [(name, core) for name in ROWS for core in CORES]
 IN_ROWS += [(name, PC) for name in (*ROWS, *WIDE) if name in OF_PC]
 STACKS = [(name, core) for name in COLUMNS for core in CORES]
@@ -421,7 +422,7 @@ def rows_in_form(name: str, core: str, plain: Instance, form: int) -> list[Print
 
 def test_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c: Calls) -> None:
     kernels = [(*case, kernel) for case in IN_ROWS for kernel in rows_printed(*case)]
-    results = call_in_c([kernel for *_, kernel in kernels])
+    results = call_in_c([kernel for *_, kernel in kernels], QUICK)
 
     for (name, core, (_, _, arrays, _)), result in zip(kernels, results, strict=True):
         row = int(arrays["row"])
@@ -488,7 +489,7 @@ def parts_in_form(
 
 def test_parts_of_rows_of_a_hand_written_kernel_are_those_of_the_nest(call_in_c: Calls) -> None:
     kernels = [(name, *part) for name in ROWS for part in parts_printed(name)]
-    results = call_in_c([kernel for *_, kernel in kernels])
+    results = call_in_c([kernel for *_, kernel in kernels], QUICK)
 
     assert len(kernels) > len(ROWS)
     for (name, row, (first, end), _), result in zip(kernels, results, strict=True):
@@ -532,7 +533,7 @@ def stacks_printed(name: str, core: str) -> list[tuple[int, int, Printed]]:
 
 def test_rows_of_one_point_computed_at_a_time_are_those_of_the_nest(call_in_c: Calls) -> None:
     kernels = [(*case, *stack) for case in STACKS for stack in stacks_printed(*case)]
-    results = call_in_c([kernel for *_, kernel in kernels])
+    results = call_in_c([kernel for *_, kernel in kernels], QUICK)
 
     for (name, core, row, end, _), result in zip(kernels, results, strict=True):
         expected = meant(name, core)
