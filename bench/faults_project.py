@@ -55,10 +55,15 @@ class Built:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with a recipe and a model. environment: on top of ours."""
+    """A folder with a recipe and a model.
+
+    environment: on top of ours. python, user: what runs dlbuild, and who; ours unless another one.
+    """
 
     folder: Path
     environment: Mapping[str, str]
+    python: str = sys.executable
+    user: int | None = None
 
     @property
     def model(self) -> Path:
@@ -76,12 +81,15 @@ class Project:
             f"{driver}\nimport sys\nfrom dlbuild.__main__ import main\nsys.exit(main())",
         ]
         return subprocess.Popen(
-            [sys.executable, *(program if driver else ["-m", "dlbuild"]), *words],
+            [self.python, *(program if driver else ["-m", "dlbuild"]), *words],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), **self.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            user=self.user,
+            group=self.user,
+            extra_groups=None if self.user is None else (),
         )
 
     def run(self, *words: str, driver: str = "") -> Built:

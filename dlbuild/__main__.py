@@ -5,9 +5,8 @@ import os
 import sys
 import time
 
-from dlbuild.build.fastpath import changed_models, nothing_to_do
-from dlbuild.build.marks import Marks
-from dlbuild.cli.request import request_of, value_of, without_option
+from dlbuild.build.fastpath import nothing_to_do
+from dlbuild.build.request import request_of, value_of, without_option
 
 _COLLECT_AFTER = 100_000
 """Objects made between two searches for cycles; most that a command makes live as long as it.
@@ -29,18 +28,19 @@ def main() -> int:
             print(f"{folder}: error: cannot go there: {error.strerror}", file=sys.stderr)  # noqa: T201 - the command line's own output
             return 2
     request, out = request_of(arguments)
-    if "build" in request and nothing_to_do(out, request):
-        marks = Marks(value_of(arguments, "--stamp"), value_of(arguments, "--depfile"))
-        if marks.renew(out, request, started_ns):
-            print(_NOTHING_JSON if "--json" in request else "nothing to do", flush=True)  # noqa: T201 - as above
-            # Nothing is open. To tear the interpreter down takes half as long as all of this.
-            os._exit(0)
+    is_idle = "build" in request and nothing_to_do(out, request)
+    if is_idle and _renew_marks(arguments, request, out, started_ns):
+        print(_NOTHING_JSON if "--json" in request else "nothing to do", flush=True)  # noqa: T201 - as above
+        # Nothing is open. To tear the interpreter down takes half as long as all of this.
+        os._exit(0)
     gc.set_threshold(_COLLECT_AFTER)
     try:
         if "build" in request:
+            from dlbuild.build.remembered import changed_models  # noqa: PLC0415 - only if something changed
+
             changed = changed_models(out, request)
             if changed and not os.environ.get("DLBUILD_REMOTE_CACHE"):
-                from dlbuild.cli.retrain import retrained  # noqa: PLC0415 - only if something changed
+                from dlbuild.cli.retrain import retrained  # noqa: PLC0415 - as above
 
                 if retrained(arguments, request, out, started_ns, changed):
                     return 0
@@ -56,6 +56,16 @@ def main() -> int:
         return 130
     gc.freeze()  # the interpreter looks for cycles several times as it ends
     return status
+
+
+def _renew_marks(arguments: list[str], request: list[str], out: str, started_ns: int) -> bool:
+    """Write stamp and depfile again, if they are asked for; say whether that was possible."""
+    stamp, depfile = value_of(arguments, "--stamp"), value_of(arguments, "--depfile")
+    if not (stamp or depfile):
+        return True
+    from dlbuild.build.marks import Marks  # noqa: PLC0415 - for builds around ours alone
+
+    return Marks(stamp, depfile).renew(out, request, started_ns)
 
 
 if __name__ == "__main__":

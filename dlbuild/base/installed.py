@@ -24,6 +24,17 @@ def metadata_file(library: str) -> str:
     return f"{folder}/{entry}/METADATA" if entry else ""
 
 
+def record_file(library: str, folder: str) -> str:
+    """Return the list of the files of a distribution, with a digest of each, if `folder` has it.
+
+    It is rewritten by whatever installs the distribution again. The empty text: what is in `folder`
+    was not installed there, as in a checkout, or by something that leaves no such list.
+    """
+    entry, _, found = _found(library)
+    path = f"{folder}/{entry}/RECORD"
+    return path if entry and os.path.realpath(found) == folder and os.path.isfile(path) else ""  # noqa: PTH113 - as above
+
+
 def _found(library: str) -> tuple[str, str, str]:
     """Return the name of the folder that describes a distribution, its version, and where it is."""
     wanted = _plain(library)

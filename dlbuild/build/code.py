@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dlbuild.base.paths import package_folder
-from dlbuild.build.fastpath import read_noted
+from dlbuild.build.remembered import read_noted
 
 _PACKAGE = package_folder()
 _IMPORT = re.compile(r"\n[ \t]*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([^\n]*))")

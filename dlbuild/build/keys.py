@@ -11,9 +11,9 @@ from dlbuild.base.digest import Json, canonical_json, digest, sha256
 from dlbuild.base.installed import installed
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.code import CodeDigests
-from dlbuild.build.fastpath import read_noted
 from dlbuild.build.job import Settings
 from dlbuild.build.project import Build, Recipe
+from dlbuild.build.remembered import read_noted
 from dlbuild.build.stage import Gate, Stage
 from dlbuild.ir.target import Board, Options, Target
 

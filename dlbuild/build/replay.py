@@ -12,16 +12,11 @@ from dlbuild.base.digest import digest
 from dlbuild.base.errors import UserError
 from dlbuild.base.files import read, write_if_changed
 from dlbuild.build.cache import Store, cache_folder
-from dlbuild.build.fastpath import (
-    STATE_FOLDER,
-    snapshot_path,
-    still_holding,
-    with_outputs,
-    write_whole,
-)
+from dlbuild.build.fastpath import STATE_FOLDER, snapshot_path, write_whole
 from dlbuild.build.ledger import LEDGER, UNFINISHED
 from dlbuild.build.lock import locked
 from dlbuild.build.marks import kept_rule
+from dlbuild.build.remembered import still_holding, with_outputs
 
 _PARTS = ("snapshot", "ledger", "rule")
 

@@ -19,10 +19,11 @@ from dlbuild.base.files import read, write_if_changed
 from dlbuild.build import job, project
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
-from dlbuild.build.fastpath import STATE_FOLDER, snapshot_path, with_contents, write_whole
+from dlbuild.build.fastpath import STATE_FOLDER, snapshot_path, write_whole
 from dlbuild.build.keys import KeyMaker
 from dlbuild.build.ledger import LEDGER, UNFINISHED, Ledger
 from dlbuild.build.project import Build, Recipe
+from dlbuild.build.remembered import with_contents
 from dlbuild.build.stage import Gate, Pipeline, Stage
 from dlbuild.ir.compact import pack, unpack
 

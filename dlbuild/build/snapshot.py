@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dlbuild.base.installed import installed, metadata_file
+from dlbuild.base.installed import installed, metadata_file, record_file
 from dlbuild.base.paths import package_folder
 from dlbuild.build.engine import Engine
-from dlbuild.build.fastpath import remember
 from dlbuild.build.keys import files_under, measurements_of
 from dlbuild.build.project import Recipe
+from dlbuild.build.remembered import remember
 from dlbuild.build.stage import Pipeline
 from dlbuild.run.fragments import depfile as depfile_text
 
@@ -25,14 +25,18 @@ def depfile_of(engine: Engine, pipeline: Pipeline, goal: str) -> str:
 
     Names are absolute, since the build around ours starts elsewhere. Each input has an empty rule
     of its own, so that one that is gone starts a build instead of ending it. Libraries are there by
-    what names their version.
+    what names their version, and so is an installed dlbuild by the list of its files and digests,
+    as some 700 files take the build around ours as long to look at as all else.
 
     Raises:
         UserError: a file name that Make and Ninja would read differently.
     """
     libraries = sorted({name for stage in pipeline.stages for name in stage.libraries})
     described = [Path(metadata_file(name)) for name in libraries if metadata_file(name)]
-    paths = [*inputs_of(engine, pipeline), *described]
+    own = package_folder()
+    record = record_file("dlbuild", own.parent.as_posix())
+    inputs = [p for p in inputs_of(engine, pipeline) if not (record and p.is_relative_to(own))]
+    paths = [*inputs, *described, *([Path(record)] if record else [])]
     # Not resolved: a link that is set to another file is a change too.
     names = sorted({path.absolute().as_posix() for path in paths if path.is_file()})
     return depfile_text([goal], names, phony=True)

@@ -14,13 +14,13 @@ from dlbuild.build.flat import write_flat
 from dlbuild.build.marks import Marks
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.replay import keep_for_replay
+from dlbuild.build.request import request_of
 from dlbuild.build.retrain import keep_order
 from dlbuild.build.snapshot import depfile_of, leave_snapshot
 from dlbuild.build.stage import Pipeline
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.events import Events, form_of
 from dlbuild.cli.project import add_jobs, add_targets, asked_targets, selected, whole_recipe
-from dlbuild.cli.request import request_of
 from dlbuild.run.toolchain import identify
 
 

@@ -12,8 +12,8 @@ from typing import Protocol, cast
 from dlbuild.base.errors import UserError
 from dlbuild.base.spelling import suggestion
 from dlbuild.build.fastpath import STATE_FOLDER
+from dlbuild.build.request import request_of
 from dlbuild.cli.arguments import Parser, parser_of
-from dlbuild.cli.request import request_of
 from dlbuild.cli.terminate import terminate
 from dlbuild.cli.verbs import VALUE_OPTIONS, VERBS, Verb, usage
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dlbuild.build.marks import Marks
 from dlbuild.build.replay import replay
-from dlbuild.cli.request import value_of
+from dlbuild.build.request import value_of
 
 
 def replayed(arguments: list[str], request: list[str], out: str, started_ns: int) -> bool:

@@ -6,9 +6,9 @@ from pathlib import Path
 from dlbuild.build.marks import Marks
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.replay import keep_for_replay
+from dlbuild.build.request import value_of
 from dlbuild.build.retrain import retrain
 from dlbuild.cli.events import Events, form_of
-from dlbuild.cli.request import value_of
 from dlbuild.cli.terminate import terminate
 
 

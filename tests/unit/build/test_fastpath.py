@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from dlbuild.base.digest import sha256
-from dlbuild.build import fastpath
-from dlbuild.build.fastpath import find_program, nothing_to_do, remember
+from dlbuild.build import remembered
+from dlbuild.build.fastpath import find_program, nothing_to_do
+from dlbuild.build.remembered import remember
 
 REQUEST = ["build"]
 MADE = b"int x;"
@@ -62,7 +63,7 @@ class TestNothingToDo:
         Path("in/.swp").write_text("")
         time.sleep(0.05)
         assert nothing_to_do("out", REQUEST)
-        monkeypatch.setattr(fastpath, "file_digest", lambda _: "not read")
+        monkeypatch.setattr(remembered, "file_digest", lambda _: "not read")
         monkeypatch.setattr(os, "listdir", lambda _: ["not read"])
         assert nothing_to_do("out", REQUEST)
 
@@ -133,14 +134,31 @@ class TestNothingToDo:
 
     @pytest.mark.parametrize("keep", [0, 1, 20, -1, -4])
     def test_not_with_a_cut_snapshot(self, keep: int) -> None:
+        os.utime("in/a.yaml", ns=(1, 1))  # so that each part of it is read
         (path,) = Path("out/.dlbuild/done").iterdir()
         path.write_bytes(path.read_bytes()[:keep])
         assert not nothing_to_do("out", REQUEST)
 
-    @pytest.mark.parametrize("damage", [b"\xff", b"strange\tx\n", b"file\n", b"file\ta\n"])
-    def test_not_with_a_damaged_snapshot(self, damage: bytes) -> None:
+    @pytest.mark.parametrize("place", [b"dlbuild", b"in/a.yaml", b"file ", b"program\t", b"end"])
+    @pytest.mark.parametrize("damage", [b"\xff", b"strange\tx\n", b"\n", b"in\t", b"file a\t"])
+    def test_not_with_a_damaged_snapshot(self, damage: bytes, place: bytes) -> None:
+        os.utime("in/a.yaml", ns=(1, 1))  # so that each part of it is read
         (path,) = Path("out/.dlbuild/done").iterdir()
-        path.write_bytes(path.read_bytes().replace(b"file\t", damage + b"file\t", 1))
+        path.write_bytes(path.read_bytes().replace(place, damage + place, 1))
+        assert not nothing_to_do("out", REQUEST)
+
+    def test_not_with_a_cut_head(self) -> None:
+        (path,) = Path("out/.dlbuild/done").iterdir()
+        head = path.read_bytes().partition(b"\n\n")[0]
+        for keep in range(len(head) + 2):
+            path.write_bytes(head[:keep])
+            assert not nothing_to_do("out", REQUEST)
+
+    def test_a_damaged_digest_does_not_matter_before_a_touch(self) -> None:
+        (path,) = Path("out/.dlbuild/done").iterdir()
+        path.write_bytes(path.read_bytes().replace(sha256(b"a").encode(), b"0", 1))
+        assert nothing_to_do("out", REQUEST)
+        os.utime("in/a.yaml", ns=(1, 1))
         assert not nothing_to_do("out", REQUEST)
 
     def test_not_for_another_request_of_the_same_name(self) -> None:
@@ -168,7 +186,7 @@ def test_an_input_written_just_before_the_program_was_started_leaves_one() -> No
 def test_our_code_edited_after_the_program_was_started_leaves_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fastpath, "__file__", str(tmp_path / "dlbuild" / "build" / "fastpath.py"))
+    monkeypatch.setattr(remembered, "__file__", str(tmp_path / "dlbuild" / "build" / "any.py"))
     code = tmp_path / "dlbuild" / "rule.py"
     code.parent.mkdir()
     code.write_text("late")

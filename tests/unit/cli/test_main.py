@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 import dlbuild
+from dlbuild.build.request import request_of
 from dlbuild.cli import main
 from dlbuild.cli.arguments import parser_of
-from dlbuild.cli.request import request_of
 from dlbuild.cli.verbs import VALUE_OPTIONS, VERBS
 
 RECIPE = """\
