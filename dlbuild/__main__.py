@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from dlbuild.build.fastpath import nothing_to_do
+from dlbuild.build.fastpath import is_untouched
 from dlbuild.build.request import request_of, value_of, without_option
 
 _COLLECT_AFTER = 100_000
@@ -28,7 +28,7 @@ def main() -> int:
             print(f"{folder}: error: cannot go there: {error.strerror}", file=sys.stderr)  # noqa: T201 - the command line's own output
             return 2
     request, out = request_of(arguments)
-    is_idle = "build" in request and nothing_to_do(out, request)
+    is_idle = "build" in request and (is_untouched(out, request) or _is_touched_alone(out, request))
     if is_idle and _renew_marks(arguments, request, out, started_ns):
         print(_NOTHING_JSON if "--json" in request else "nothing to do", flush=True)  # noqa: T201 - as above
         # Nothing is open. To tear the interpreter down takes half as long as all of this.
@@ -56,6 +56,12 @@ def main() -> int:
         return 130
     gc.freeze()  # the interpreter looks for cycles several times as it ends
     return status
+
+
+def _is_touched_alone(out: str, request: list[str]) -> bool:
+    from dlbuild.build.remembered import touched_alone  # noqa: PLC0415 - only if something changed
+
+    return touched_alone(out, request)
 
 
 def _renew_marks(arguments: list[str], request: list[str], out: str, started_ns: int) -> bool:

@@ -20,39 +20,17 @@ _PRIME = 4294967291
 """The largest of 32 bits."""
 
 
-def nothing_to_do(build_folder: str, request: list[str]) -> bool:
-    """Say whether `request` was done here already and nothing has changed since.
-
-    What was only touched is noted, so that its content is not read again the next time.
-    """
-    snapshot = snapshot_path(build_folder, request)
+def is_untouched(build_folder: str, request: list[str]) -> bool:
+    """Say whether `request` was done here already and nothing was touched since."""
     try:
-        if _is_untouched(snapshot, request):
-            return True
-        with open(snapshot, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
-            text = file.read()
-    except (OSError, ValueError):
+        return _is_untouched(snapshot_path(build_folder, request), request)
+    except (OSError, ValueError):  # a file is gone; the snapshot is damaged
         return False
-    from dlbuild.build.remembered import still_holding  # noqa: PLC0415 - seldom needed
-
-    now = still_holding(text, request)
-    if now and now != text:
-        try:
-            write_whole(snapshot, now)
-        except OSError:
-            return True  # a read-only disk; it still holds
-    return bool(now)
 
 
 def _is_untouched(snapshot: str, request: list[str]) -> bool:
-    """Say whether all signatures and programs are as they were.
-
-    Raises:
-        OSError: a file is gone.
-        ValueError: the snapshot is damaged.
-    """
     head = b""
-    with open(snapshot, "rb") as file:  # noqa: PTH123 - as above
+    with open(snapshot, "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
         for line in file:
             if line == b"\n":
                 break

@@ -75,6 +75,26 @@ def text_of(asked: str, rows: list[str]) -> str:
     return "\n".join((*head, "", " ".join(numbers), "\t".join(contents), _END))
 
 
+def touched_alone(build_folder: str, request: list[str]) -> bool:
+    """Say whether `request` was done here already and nothing was changed since, only touched.
+
+    What was touched is noted, so that its content is not read again the next time.
+    """
+    snapshot = snapshot_path(build_folder, request)
+    try:
+        with open(snapshot, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 5 ms
+            text = file.read()
+    except (OSError, ValueError):
+        return False
+    now = still_holding(text, request)
+    if now and now != text:
+        try:
+            write_whole(snapshot, now)
+        except OSError:
+            return True  # a read-only disk; it still holds
+    return bool(now)
+
+
 def still_holding(text: str, request: list[str], outputs: dict[str, str] | None = None) -> str:
     """Return a snapshot as it is now, or the empty text if it is damaged or no longer holds.
 
@@ -165,7 +185,7 @@ def _held(row: str) -> str:
     """Return a row as it is now, or the empty text if it no longer holds."""
     kind, path, *rest = row.split("\t")
     if kind in _FILES:
-        if _seen(os.stat(path)) == rest[0]:  # noqa: PTH116 - pathlib costs 5 ms
+        if _seen(os.stat(path)) == rest[0]:  # noqa: PTH116 - as above
             return row
         return _same_file(kind, row, path, *rest)
     if kind == _FOLDER:

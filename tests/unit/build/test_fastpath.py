@@ -7,8 +7,8 @@ import pytest
 
 from dlbuild.base.digest import sha256
 from dlbuild.build import remembered
-from dlbuild.build.fastpath import find_program, nothing_to_do
-from dlbuild.build.remembered import remember
+from dlbuild.build.fastpath import find_program, is_untouched
+from dlbuild.build.remembered import remember, touched_alone
 
 REQUEST = ["build"]
 MADE = b"int x;"
@@ -27,6 +27,10 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     time.sleep(0.05)
     assert leave()
     return tmp_path
+
+
+def nothing_to_do(folder: str, request: list[str]) -> bool:
+    return is_untouched(folder, request) or touched_alone(folder, request)
 
 
 def leave(reading_ns: int | None = None, *, code: Sequence[str] = ()) -> bool:
@@ -48,6 +52,7 @@ def leave(reading_ns: int | None = None, *, code: Sequence[str] = ()) -> bool:
 @pytest.mark.usefixtures("built")
 class TestNothingToDo:
     def test_right_after_a_build(self) -> None:
+        assert is_untouched("out", REQUEST)
         assert nothing_to_do("out", REQUEST)
 
     def test_not_for_another_request_or_folder(self) -> None:
@@ -56,7 +61,11 @@ class TestNothingToDo:
 
     def test_after_a_touch_without_a_change(self) -> None:
         os.utime("in/a.yaml", ns=(1, 1))
+        assert not is_untouched("out", REQUEST)
         assert nothing_to_do("out", REQUEST)
+        time.sleep(0.05)
+        assert touched_alone("out", REQUEST)
+        assert is_untouched("out", REQUEST)
 
     def test_a_touched_file_is_read_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         os.utime("in/a.yaml", ns=(1, 1))
