@@ -8,7 +8,7 @@ import time
 from dlbuild.build.fastpath import is_untouched
 from dlbuild.build.request import request_of, value_of, without_option
 
-_COLLECT_AFTER = 100_000
+_COLLECT_AFTER = 250_000
 """Objects made between two searches for cycles; most that a command makes live as long as it.
 
 For the same reason `gc.freeze` at the end spares the searches of an interpreter that ends.

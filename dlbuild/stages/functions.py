@@ -49,10 +49,13 @@ class Functions:
 NOTHING = "NULL"
 """What is handed to a template for a tensor without elements, which has no place."""
 
-OWN_NAMES = r"(_(?:part_)?(?:tiles|task|task_t|finish|bring_\w+|send_\w+|result|window))?"
+_OWN_NAMES = r"(_(?:part_)?(?:tiles|task|task_t|finish|bring_\w+|send_\w+|result|window))?"
 """What the functions of a kernel are called behind its name: of one that runs through a near
 memory, and of one that is hand-written.
 """
+
+_MARK = "\0"
+_OWN = re.compile(rf"(?<![\w{_MARK}]){_MARK}{_OWN_NAMES}(?![\w{_MARK}])")
 
 
 def functions(
@@ -76,7 +79,7 @@ def functions(
         text = made[-1]
         # The name, and how far it moves the lines under it, is all that may differ.
         whole = " ".join(word for part in made for word in part.text.split())
-        key = re.sub(rf"\b{name}{OWN_NAMES}\b", r"\1", whole)
+        key = unnamed(whole, name)
         texts.setdefault(key, made)
         alike = users.setdefault(key, [])
         if step.kernel not in alike:
@@ -94,6 +97,14 @@ def functions(
     if any(NOTHING in call.arguments for call in calls.values()):
         shared[0] = replace(shared[0], includes=(*shared[0].includes, "stddef.h"))
     return Functions(tuple(shared), calls)
+
+
+def unnamed(text: str, name: str) -> str:
+    """Return the C of a kernel without its name; of what its functions are called the rest stays.
+
+    By a mark, as to compile an expression for each name takes longer than to print some kernels.
+    """
+    return _OWN.sub(r"\1", text.replace(name, _MARK)).replace(_MARK, name)
 
 
 def _commented(

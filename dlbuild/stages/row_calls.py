@@ -1,6 +1,5 @@
 """The row kernels of strips in C, and the calls that compute one row."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -23,10 +22,10 @@ from dlbuild.stages.arena import Places
 from dlbuild.stages.conditions import affine
 from dlbuild.stages.declaration import fetched_names
 from dlbuild.stages.functions import (
-    OWN_NAMES,
     argument_of_table,
     handwriting_note,
     restricted,
+    unnamed,
 )
 from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sources import Sources
@@ -169,7 +168,7 @@ class RowKernels:
             environment=self._model.environment,
             registers=self._model.registers,
         )
-        key = re.sub(rf"\b{name}{OWN_NAMES}\b", r"\1", " ".join(text.text.split()))
+        key = unnamed(" ".join(text.text.split()), name)
         self._texts.setdefault(key, text)
         users = self._users.setdefault(key, [])
         users.append((kernel, instance))

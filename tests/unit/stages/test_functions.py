@@ -1,9 +1,11 @@
 from dataclasses import replace
 
+import pytest
+
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Instance, Loop, Nest, Operand, Store
 from dlbuild.rulebook.value import Number
-from dlbuild.stages.functions import _likeness
+from dlbuild.stages.functions import _likeness, unnamed
 
 OUTPUT = Operand("y", "out", "float32", (4,), "output")
 
@@ -34,3 +36,15 @@ def test_numbers_that_are_equal_but_print_otherwise_are_not_alike() -> None:
 def test_where_operands_lie_tells_kernels_apart() -> None:
     assert likeness(filling(1.5), in_table="y") != likeness(filling(1.5))
     assert likeness(filling(1.5), order=(1, 0)) != likeness(filling(1.5))
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("void conv1(int conv12)", "void (int conv12)"),
+        ("conv1_tiles(conv1_part_task_t)", "_tiles(_part_task_t)"),
+        ("conv1_other conv1conv1 xconv1 conv1_", "conv1_other conv1conv1 xconv1 conv1_"),
+    ],
+)
+def test_a_text_without_its_name_keeps_what_is_called_otherwise(text: str, rest: str) -> None:
+    assert unnamed(text, "conv1") == rest
