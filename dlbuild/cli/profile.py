@@ -136,8 +136,10 @@ def _of_build(
         )
         for signature, name in wanted.items()
     )
+    of = found.with_entries(entries).of
+    total = sum(of[c.signature].cost for c in costs.kernels if c.signature in of)
     code = [k for k in profile.kernels if k.alias is None]
-    return entries, list(trial_text(one.label, made, len(code) - len(wanted)))
+    return entries, list(trial_text(one.label, made, len(code) - len(wanted), total))
 
 
 def _trial(

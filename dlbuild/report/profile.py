@@ -77,15 +77,17 @@ def makespan_text(graph: ProfileGraph, kind: str, count: int) -> Iterator[str]:
     yield "  busy: " + ", ".join(f"{100 * time / (graph.makespan or 1):.0f} %" for time in busy)
 
 
-def trial_text(label: str, found: Trial, known: int) -> Iterator[str]:
-    """Yield the lines of one trial. known: kernels that were measured before."""
+def trial_text(label: str, found: Trial, known: int, total: int) -> Iterator[str]:
+    """Yield the lines of one trial.
+
+    known: kernels that were measured before, or are equal to one that was. total: of all kernels.
+    """
     yield f"{label}: {len(found.costs)} kernels measured, {known} known"
-    if known == 0:
-        off = 100 * (found.steps - found.whole) / (found.whole or 1)
-        yield (
-            f"  their sum is {found.steps:,} {found.unit}, a whole run without marks"
-            f" {found.whole:,} ({off:+.2f} %); {found.mark:,} taken off for each mark"
-        )
+    off = 100 * (total - found.whole) / (found.whole or 1)
+    yield (
+        f"  their sum is {total:,} {found.unit}, a whole run without marks"
+        f" {found.whole:,} ({off:+.2f} %); {found.mark:,} taken off for each mark"
+    )
 
 
 def out_of_date_text(file: str, labels: list[str], stale: int) -> Iterator[str]:

@@ -39,14 +39,12 @@ TIMED_RUNS = 25
 class Trial:
     """What was measured.
 
-    unit: of all numbers. costs: of each wanted kernel, what marks cost taken off. steps: sum over
-    all steps that were measured. whole: of a run without any mark inside. mark: what going from
-    one step to the next costs.
+    unit: of all numbers. costs: of each wanted kernel, what marks cost taken off. whole: of a run
+    without any mark inside. mark: what going from one step to the next costs.
     """
 
     unit: str
     costs: Mapping[str, int]
-    steps: int
     whole: int
     mark: int
 
@@ -106,7 +104,7 @@ def trial(
             why=f"no count of {', '.join(missed) or 'the whole run'}",
             fix="let board_mark of its board say 'dlb count'; see docs/runner.md",
         )
-    return Trial(said.unit, costs, sum(costs.values()), whole, mark)
+    return Trial(said.unit, costs, whole, mark)
 
 
 def _least(said: Said) -> dict[int, int]:

@@ -59,6 +59,8 @@ def test_only_what_is_not_known_is_measured_again(capsys: pytest.CaptureFixture[
     text = said(capsys, "profile", "--run")
 
     assert f"digits@here: 1 kernels measured, {len(kept)} known" in text
+    cost = entries()[before.entries[0].signature]
+    assert f"\n  their sum is {cost + len(kept):,} ns, a whole run" in text
     assert {e.signature for e in before.entries} == set(entries())
     assert [cost for signature, cost in entries().items() if cost == 1] == [1] * len(kept)
 
