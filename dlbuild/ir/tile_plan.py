@@ -230,14 +230,16 @@ class Level:
 class Tiling(Level):
     """How one kernel runs through the nearest memory, or two.
 
-    is_handwritten: a hand-written kernel computes the only task; the last buffers are its working
-    memory.
+    is_handwritten: a hand-written kernel computes the tasks, in this form, and is_by_rows: it is
+    called for one row of a task after the other; the last buffers are its working memory.
     around: how parts of the kernel first come into a memory between, from which its tasks bring
     their windows, and leave it; then `loops` are those inside a part. All parts have as many tasks.
     """
 
     around: Level | None = None
     is_handwritten: bool = False
+    form: int = 0
+    is_by_rows: bool = False
 
     @property
     def moved_bytes(self) -> int:
@@ -309,8 +311,8 @@ def resident_names(profile: Profile, tiles: TilePlan) -> frozenset[str]:
 def handwritten_kernel(kernel: Kernel, tiles: TilePlan) -> Handwriting | None:
     """Return the hand-written kernel that computes a node under a plan, None if the nest does.
 
-    Tasks that do not see all of its operands and sums of rows are the nest's; so are rows along
-    another axis, and parts of rows if the kernel computes whole ones alone.
+    Tasks that it cannot compute and sums of rows are the nest's; so are rows along another axis,
+    and parts of rows if the kernel computes whole ones alone.
     """
     found = kernel.handwriting
     if found is None or found.obstacle:
@@ -347,6 +349,9 @@ def scratch_of(kernel: Kernel, tiles: TilePlan) -> Scratch | None:
 
 def form_of(kernel: str, tiles: TilePlan) -> int:
     """Return which form of its hand-written kernel computes a node."""
+    for tiling in tiles.tilings:
+        if tiling.kernel == kernel:
+            return tiling.form
     return next((tile.form for tile in tiles.tiles if tile.kernel == kernel), 0)
 
 

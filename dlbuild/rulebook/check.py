@@ -296,7 +296,12 @@ def _check_kernel(
     _check_text(kernel.result, ours.accesses | folds, _VALUE_FUNCTIONS)
     for name in kernel.uses:
         _check_known(name, names.accesses | frozenset(constants), "operand", kernel.result)
-    for axis in (*kernel.keep, *kernel.rows):
+    blocks = kernel.blocks
+    for name in blocks.sizes if blocks else ():
+        _check_known(name, ours.sizes, "size", kernel.result)
+    if blocks:
+        _check_text(blocks.of, ours.sizes, _SIZE_FUNCTIONS)
+    for axis in (*kernel.keep, *kernel.rows, *((blocks.axis,) if blocks else ())):
         known = names.axes | {f"{a}{letter}" for a in rule.spatial for letter in SPACE}
         _check_known(axis, known, "axis", kernel.result)
 

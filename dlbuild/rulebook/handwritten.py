@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from math import prod
 
 from dlbuild.ir.profile import Form
 from dlbuild.rulebook.bind import Binding, conclude, holds, whole_number
 from dlbuild.rulebook.derive import Orders, order_in, own_order, step_reads
-from dlbuild.rulebook.instance import Handwritten, Instance, Nest, Operand
+from dlbuild.rulebook.index import Index
+from dlbuild.rulebook.instance import Access, Blocks, Handwritten, Instance, Nest, Operand
 from dlbuild.rulebook.loops import loops_of
 from dlbuild.rulebook.made import constants_of, kept_constants
 from dlbuild.rulebook.nest import result_of
@@ -62,7 +64,14 @@ def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Ha
         columns=spec.columns,
         forms=forms,
         sizes=sizes_of({**taken.names, AT_ONCE: forms[0].points}),
+        blocks=_blocks(spec, taken.names),
     )
+
+
+def _blocks(spec: KernelSpec, names: Mapping[str, Term]) -> Blocks | None:
+    if spec.blocks is None:
+        return None
+    return Blocks(spec.blocks.axis, whole_number(spec.blocks.of, names), spec.blocks.sizes)
 
 
 def _forms(spec: KernelSpec, names: Mapping[str, Term], nest: Nest) -> tuple[Form, ...]:
@@ -172,6 +181,20 @@ def with_kernel(instance: Instance, form: int = 0) -> Instance:
         made=(*instance.made, *kernel.made),
         handwritten=kernel,
     )
+
+
+def packed_access(operand: Operand, blocks: Blocks, channels: int, rest: str) -> Access:
+    """Return which part of a packed constant belongs to each channel: its first axis goes along
+    them, all others are one.
+
+    channels: all along the axis of the blocks. rest: the axis of all others, empty if there is one
+    number.
+    """
+    count, *others = operand.shape
+    place = Index.axis(blocks.axis) // (channels // count)
+    if not rest:
+        return Access(operand.name, (count,), (place,))
+    return Access(operand.name, (count, prod(others)), (place, Index.axis(rest)))
 
 
 def without_kernel(instance: Instance) -> Instance:

@@ -139,6 +139,18 @@ class Made:
     nest: Nest
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Channels along `axis` that a hand-written kernel can be given a multiple of `of` of.
+
+    sizes: what its template knows the number of all channels as.
+    """
+
+    axis: str
+    of: int
+    sizes: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Handwritten:
     """A hand-written kernel of the same nest, which may take the place of its fold.
@@ -146,7 +158,8 @@ class Handwritten:
     result: the value over the fold's variables that the template computes for each point; the
     rest of the steps is made from it. fold, access: what the template stands for, as matched.
     uses: the operands that it reads. operands, made: constants and scratch that are its own.
-    keep, rows, columns: see `rule.KernelSpec`. forms: in which it may go, the usual one first.
+    keep, rows, columns, blocks: see `rule.KernelSpec`. forms: in which it may go, the usual one
+    first.
     """
 
     name: str
@@ -162,6 +175,12 @@ class Handwritten:
     columns: tuple[str, ...]
     forms: tuple[Form, ...]
     sizes: Mapping[str, Size]
+    blocks: Blocks | None = None
+
+    @property
+    def rooms(self) -> frozenset[str]:
+        """The names of its working memory."""
+        return frozenset(o.name for o in self.operands if o.role == "scratch")
 
 
 @dataclass(frozen=True)

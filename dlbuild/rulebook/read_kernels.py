@@ -6,12 +6,12 @@ from dlbuild.base.spelling import suggestion
 from dlbuild.base.yamlsrc import Node, integer, items, number, table, word
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.read_parts import constants, expressions, optional
-from dlbuild.rulebook.rule import FormSpec, KernelSpec, ScratchSpec
+from dlbuild.rulebook.rule import BlockSpec, FormSpec, KernelSpec, ScratchSpec
 from dlbuild.rulebook.source import entries, expression, words
 
 KEYS = (
     *("name", "when", "target", "let", "constants"),
-    *("uses", "scratch", "keep", "rows", "columns", "at_once", "result", "template"),
+    *("uses", "scratch", "keep", "rows", "columns", "blocks", "at_once", "result", "template"),
 )
 """The keys of a kernel, in order."""
 
@@ -41,10 +41,25 @@ def _kernel(node: Node) -> KernelSpec:
         keep=words(spec.get("keep"), "keep"),
         rows=words(spec.get("rows"), "rows"),
         columns=words(spec.get("columns"), "columns"),
+        blocks=_blocks(spec.get("blocks")),
         at_once=_forms(spec.get("at_once")),
         result=expression(spec.require("result", owner), "result"),
         template=word(spec.require("template", owner), "template"),
     )
+
+
+def _blocks(node: Node | None) -> BlockSpec | None:
+    if node is None:
+        return None
+    owner = "'blocks'"
+    found = entries(node, "blocks")
+    if len(found) != 1:
+        raise node.error("'blocks' are of one axis", fix="name the axis of the channels alone")
+    ((axis, item),) = found.items()
+    spec = table(item, owner)
+    spec.check_keys(("of", "sizes"), owner)
+    of = expression(spec.require("of", owner), "of")
+    return BlockSpec(axis, of, words(spec.require("sizes", owner), "sizes"))
 
 
 def _forms(node: Node | None) -> tuple[FormSpec, ...]:

@@ -169,13 +169,26 @@ class FormSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockSpec:
+    """Channels that a hand-written kernel can be given a part of: multiples of `of` along `axis`.
+
+    sizes: what the template knows the number of all channels as.
+    """
+
+    axis: str
+    of: Scalar
+    sizes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSpec:
     """A hand-written kernel of the same nest: it computes `result`, the steps behind it follow.
 
     uses: the operands that its template reads in place of those of the fold.
     keep: axes of the domain that it counts itself; it sees all others as one.
     rows: axes along which it can be called for one point. columns: axes of which it then computes
-    a part if asked to; its inputs may be there in part too.
+    a part if asked to; its inputs may be there in part too. blocks: channels of which it computes a
+    part, as a smaller operator; the first axis of each of its constants goes along them.
     at_once: forms that a strip may choose from, the usual one first.
     """
 
@@ -189,6 +202,7 @@ class KernelSpec:
     keep: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+    blocks: BlockSpec | None
     at_once: tuple[FormSpec, ...]
     result: Scalar
     template: str

@@ -1,6 +1,7 @@
 """Check a tile plan the simple way: replay every task, and see what lies in the near memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -13,7 +14,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import NearBuffer, TilePlan, Tiling, resident_names
 from dlbuild.rulebook.derive import loaded_operands
-from dlbuild.rulebook.handwritten import with_kernel
+from dlbuild.rulebook.handwritten import packed_access, with_kernel
 from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
@@ -47,47 +48,86 @@ def audit_tiles(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what i
             if level and memory and level.near_bytes > (memory.size_bytes or level.near_bytes):
                 raise AuditError(f"{tiling.kernel} needs {level.near_bytes} B of {memory.name}")
         instance = instance_of(profile.kernel[tiling.kernel], graph, book, wish)
+        nest, operands = instance.nests[0], instance.operands
+        own: Iterator[str] = iter(())
         if tiling.is_handwritten:
-            for fault in _whole_faults(tiling, with_kernel(instance), graph, staying):
-                raise AuditError(f"{tiling.kernel}: {fault}")
-            continue
-        faults = tiling_faults(tiling, instance.nests[0], instance.operands)
-        for fault in (*_unmoved(tiling, instance, graph, staying), *faults):
+            instance = with_kernel(instance, tiling.form)
+            nest, operands = _by_hand(tiling, instance)
+            own = _hand_faults(tiling, instance, staying)
+        unmoved = _unmoved(tiling, operands, nest, graph, staying)
+        for fault in (*own, *unmoved, *tiling_faults(tiling, nest, operands)):
             raise AuditError(f"{tiling.kernel}: {fault}")
 
 
-def _whole_faults(
-    tiling: Tiling, instance: Instance, graph: Graph, staying: frozenset[str]
-) -> Iterator[str]:
-    """Yield what is wrong with the only task of a hand-written kernel: each operand is there."""
-    yield from _buffer_faults(tiling)
-    if tiling.loops or tiling.around or tiling.tasks != 1:
-        yield "a hand-written kernel runs in tasks"
+def _by_hand(tiling: Tiling, instance: Instance) -> tuple[Nest, tuple[Operand, ...]]:
+    """Return what tasks of a hand-written kernel touch: as the nest, but packed constants."""
+    (nest,), by_hand = instance.nests, instance.handwritten
+    assert by_hand is not None
+    used = {operand.name for operand in read_operands(instance)}
+    operands = tuple(
+        o for o in instance.operands if o.role == "output" or (o.name in used - by_hand.rooms)
+    )
+    blocks = by_hand.blocks
+    access, extent = dict(nest.access), dict(nest.extent)
+    buffers = {buffer.operand: buffer for buffer in tiling.buffers}
+    is_cut = blocks is not None and blocks.axis in {cut.axis for cut in tiling.loops}
+    for operand in operands if blocks else ():
+        buffer = buffers.get(operand.name)
+        is_packed = all(known.operand != operand.name for known in nest.access.values())
+        if blocks and buffer and is_packed and (is_cut or buffer.shape != operand.shape):
+            rest = f"rest of {operand.name}"
+            extent[rest] = prod(operand.shape[1:])
+            axis = rest if extent[rest] > 1 else ""
+            channels = nest.extent[blocks.axis]
+            access[operand.name] = packed_access(operand, blocks, channels, axis)
+    return replace(nest, access=access, extent=extent), operands
+
+
+def _hand_faults(tiling: Tiling, instance: Instance, staying: frozenset[str]) -> Iterator[str]:
+    """Yield what a hand-written kernel cannot be asked for, and working memory that is short."""
+    (nest,), by_hand = instance.nests, instance.handwritten
+    assert by_hand is not None
+    blocks = by_hand.blocks
+    for cut in tiling.loops:
+        if blocks and cut.axis == blocks.axis:
+            if cut.size % blocks.of or nest.extent[cut.axis] % cut.size:
+                yield f"{cut.size} of the channels {cut.axis} are computed at a time"
+            if any(o.tensor in staying for o in _of_channels(instance, cut.axis)):
+                yield f"channels along {cut.axis} are read in parts where they lie"
+        elif not (tiling.is_by_rows and cut.axis in (*by_hand.rows, *by_hand.columns)):
+            yield f"a hand-written kernel is cut along {cut.axis}"
+    form = by_hand.forms[tiling.form]
+    count = form.count_of(0) if tiling.is_by_rows else form.count
     shapes = {buffer.operand: buffer.shape for buffer in tiling.buffers}
-    needed = {operand.name for operand in read_operands(instance)}
-    moved_bytes = 0
-    for operand in instance.operands:
-        is_needed = operand.name in needed or operand.role in ("output", "scratch")
-        is_constant = operand.role == "constant" or operand.tensor in graph.constants
-        is_number = is_constant and prod(operand.shape) == 1
-        if not is_needed or is_number or operand.tensor in staying:
-            continue
-        if shapes.get(operand.name) != operand.shape:
-            yield f"{operand.name} is not there as a whole"
-        elif operand.role != "scratch":
-            moved_bytes += prod(operand.shape) * DTYPES[operand.dtype].bits // 8
-    if moved_bytes != tiling.traffic_bytes:
-        yield f"{moved_bytes} B are moved, {tiling.traffic_bytes} B are planned"
+    if tiling.around:
+        yield "parts of a hand-written kernel come into a memory between"
+    for name in by_hand.rooms if count else ():
+        if prod(shapes.get(name, (0,))) < count:
+            yield f"{name} has no {count} numbers of working memory"
+
+
+def _of_channels(instance: Instance, axis: str) -> Iterator[Operand]:
+    """Yield the operands that the template reads itself and whose place depends on a channel."""
+    (nest,), by_hand = instance.nests, instance.handwritten
+    for access in nest.access.values():
+        is_used = by_hand is not None and access.operand in by_hand.uses
+        if is_used and any(axis in index.axes() for index in access.index):
+            yield instance.operand(access.operand)
 
 
 def _unmoved(
-    tiling: Tiling, instance: Instance, graph: Graph, staying: frozenset[str]
+    tiling: Tiling,
+    operands: Sequence[Operand],
+    nest: Nest,
+    graph: Graph,
+    staying: frozenset[str],
 ) -> Iterator[str]:
     """Operands without a window stay in the near memory, or are one number of the table."""
     moved = {buffer.operand for buffer in tiling.buffers}
-    read = {a.operand for a in instance.nests[0].access.values()}
-    for operand in instance.operands:
-        if operand.name not in read or operand.name in moved or operand.tensor in staying:
+    read = {a.operand for a in nest.access.values()}
+    for operand in operands:
+        is_read = operand.name in read or tiling.is_handwritten
+        if not is_read or operand.name in moved or operand.tensor in staying:
             continue
         is_constant = operand.role == "constant" or operand.tensor in graph.constants
         if not is_constant or prod(operand.shape) != 1:
@@ -266,7 +306,7 @@ def _shape(nest: Nest, operand: Operand) -> tuple[int, ...]:
 def _hull(nest: Nest, operand: Operand, box: Box) -> Hull:
     """Return the smallest window around all that a task touches of an operand."""
     accesses = [a for a in nest.access.values() if a.operand == operand.name]
-    is_looked_up = operand.name in loaded_operands(nest)
+    is_looked_up = operand.name in loaded_operands(nest) or not accesses
     if is_looked_up or len({a.view for a in accesses}) != 1 or not accesses[0].view:
         return tuple((0, n) for n in _shape(nest, operand))
     windows = [window(nest, access, box) for access in accesses]

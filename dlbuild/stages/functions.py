@@ -20,8 +20,7 @@ from dlbuild.stages.declaration import TABLES
 from dlbuild.stages.parts import given_number, part_instance
 from dlbuild.stages.scratch import scratch_name
 from dlbuild.stages.sources import Sources
-from dlbuild.stages.spaces import space_of
-from dlbuild.stages.whole_space import whole_space
+from dlbuild.stages.spaces import space_of, tiling_space
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +151,9 @@ def _texts(
     if tiling is not None:
         planned = model.profile.kernel[kernel]
         staying = resident_names(model.profile, tiles)
-        kind = whole_space if tiling.is_handwritten else space_of
-        space = kind(planned, instance, model.graph, model.profile, staying)
+        space = tiling_space(tiling, planned, instance, model.graph, model.profile)
         assert space is not None, "what has a tiling can be cut"
+        space = space.without(staying)
         from dlbuild.stages.tile_text import tile_texts  # noqa: PLC0415 - of near memories alone
 
         made = tile_texts(

@@ -12,6 +12,7 @@ from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Resident, TilePlan, Tiling
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.hand_space import hand_spaces
 from dlbuild.stages.place import Solution, place
 from dlbuild.stages.problem import Bytes, Live, Problem, Step
 from dlbuild.stages.residency import Candidate, Cutting, Residency, candidates
@@ -20,7 +21,6 @@ from dlbuild.stages.spaces import space_of
 from dlbuild.stages.staging import staged, tensors_beyond
 from dlbuild.stages.tile_search import Near
 from dlbuild.stages.tiling import near_of, planned
-from dlbuild.stages.whole_space import whole_space
 from dlbuild.stages.windows import window_name
 
 TRIES = 8
@@ -83,7 +83,7 @@ def _cuttings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel may be 
 ) -> Mapping[str, Cutting]:
     """Return the kernels that can be cut so small that they fit the empty near memory.
 
-    A hand-written kernel is taken where all that it touches fits at once.
+    By loops, or by a hand-written kernel where tensors come from no memory between.
     """
     memory, is_nearest_alone = memories[0], len(memories) == 1
     in_strips = {layer.kernel for strip in plan.strips for layer in strip.layers}
@@ -96,12 +96,10 @@ def _cuttings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel may be 
         if space is None or not space.moved:
             continue
         near = near_of(memory, target, options, kernel)
-        whole = whole_space(kernel, instance, graph, profile) if is_nearest_alone else None
-        for one in (whole, space):
-            cutting = Cutting(kernel, one, near) if one else None
-            if cutting and cutting.best(frozenset(), near.size_bytes) is not None:
-                found[kernel.name] = cutting
-                break
+        by_hand = hand_spaces(kernel, instance, graph, profile) if is_nearest_alone else ()
+        cutting = Cutting(kernel, (*by_hand, space), near)
+        if cutting.best(frozenset(), near.size_bytes) is not None:
+            found[kernel.name] = cutting
     return found
 
 
@@ -140,15 +138,15 @@ def _tilings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel runs
         left = residency.left(chosen, step, size_bytes)
         here = [c for c in chosen if c.first_step <= step < c.last_step]
         staying = frozenset(tensor for c in here for tensor in c.members)
-        space, choice = cutting.space(staying), cutting.best(staying, left)
-        assert choice is not None, "what was weighed fits"
+        best = cutting.best(staying, left)
+        assert best is not None, "what was weighed fits"
         two = between and staged(cutting, staying, left, between.near, between.beyond)
         if between and two and two.around:
             around = replace(two.around, memory=between.memory.name)
             found.append(replace(two, around=around))
-        elif space.moved:
-            near = replace(cutting.near, size_bytes=left)
-            found.append(planned(name, space, choice.loops, near, choice.doubled))
+        elif best.space.moved:
+            choice = best.choice
+            found.append(planned(name, best.space, choice.loops, best.near, choice.doubled))
     return found
 
 

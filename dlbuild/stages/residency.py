@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.schedule import Buffer, Schedule
+from dlbuild.stages.forms import NEST_COST
 from dlbuild.stages.problem import Bytes, Step, aligned
-from dlbuild.stages.tile_parts import all_parts
+from dlbuild.stages.tile_parts import Part, all_parts
 from dlbuild.stages.tile_search import Choice, Near, Table
 from dlbuild.stages.tile_space import TileSpace
 
@@ -70,47 +72,98 @@ def candidates(graph: Graph, profile: Profile, plan: Schedule, near: Near) -> It
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """How a kernel is cut.
+
+    space: the ways that it was chosen from, but for what stays. near: what the near memory offers,
+    as its cycles are in that space. weight: what decides.
+    """
+
+    space: TileSpace
+    near: Near
+    choice: Choice
+    weight: float
+
+
 class Cutting:
     """The ways to cut one kernel, each worked out when it is first asked for."""
 
-    def __init__(self, kernel: Kernel, space: TileSpace, near: Near) -> None:
-        """near: what the empty near memory offers to the kernel."""
+    def __init__(self, kernel: Kernel, spaces: Sequence[TileSpace], near: Near) -> None:
+        """Take what decides.
+
+        Args:
+            kernel: to be cut.
+            spaces: the ways to; first those of a hand-written kernel, if there is one.
+            near: what the empty near memory offers to the kernel.
+        """
         self.kernel = kernel
-        self.near = near
-        self._space = space
-        self._parts = all_parts(space)
-        sizes = [prod(o.shape) * DTYPES[o.dtype].bits // 8 for o in space.scratch]
-        self._scratch_bytes = sum(-(-size // near.align_bytes) * near.align_bytes for size in sizes)
-        self._tables: dict[frozenset[str], Table] = {}
-        self._known: dict[tuple[frozenset[str], int], Choice | None] = {}
+        self._ways = [_Way(space, near, space.hand.cost if space.hand else 1.0) for space in spaces]
+        if self._ways[0].space.hand:
+            self._ways = [w if w.space.hand else _Way(w.space, near, NEST_COST) for w in self._ways]
+        self._known: dict[tuple[frozenset[str], int], Chosen | None] = {}
 
-    def space(self, staying: Iterable[str]) -> TileSpace:
-        """Return the ways to cut it where some tensors stay in the near memory."""
-        return self._space.without(staying)
-
-    def best(self, staying: frozenset[str], size_bytes: int) -> Choice | None:
+    def best(self, staying: frozenset[str], size_bytes: int) -> Chosen | None:
         """Return the cheapest cut.
+
+        A hand-written kernel that computes all at once is taken where that fits.
 
         Args:
             staying: tensors that lie in the near memory as a whole.
             size_bytes: what is left of that memory.
         """
-        own = frozenset(m.operand.tensor for m in self._space.moved) & staying
-        size_bytes -= self._scratch_bytes
+        own = frozenset(m.operand.tensor for w in self._ways for m in w.space.moved) & staying
         key = own, size_bytes
         if key not in self._known:
-            if own not in self._tables:
-                self._tables[own] = Table(self.space(own), self.near, self._parts)
-            self._known[key] = self._tables[own].best(size_bytes)
+            self._known[key] = self._cheapest(own, size_bytes)
         return self._known[key]
+
+    def _cheapest(self, own: frozenset[str], size_bytes: int) -> Chosen | None:
+        found = None
+        for number, way in enumerate(self._ways):
+            one = way.best(own, size_bytes)
+            if one and number == 0 and one.space.hand and not one.choice.loops:
+                return one
+            if one and (found is None or one.weight < found.weight):
+                found = one
+        return found
 
     def cost(self, staying: frozenset[str], size_bytes: int) -> Cost | None:
         """Return what that costs, then what it moves; None if no cut fits."""
         found = self.best(staying, size_bytes)
-        if found is None:
+        return (found.weight, float(found.choice.traffic_bytes)) if found else None
+
+
+class _Way:
+    """One way to compute a kernel in tasks, hand-written or by loops."""
+
+    def __init__(self, space: TileSpace, near: Near, cost: float) -> None:
+        """cost: how long the computation takes over that by the usual form."""
+        self.space = space
+        self._cost = cost
+        self._near = replace(near, cycles=round(near.cycles * cost))
+        self._later = near.hurry * near.cycles * (cost - 1.0)
+        sizes = [prod(o.shape) * DTYPES[o.dtype].bits // 8 for o in space.scratch]
+        self._scratch_bytes = sum(-(-size // near.align_bytes) * near.align_bytes for size in sizes)
+        self._tables: dict[frozenset[str], Table] = {}
+
+    @cached_property
+    def _parts(self) -> Mapping[str, Sequence[Part]]:
+        return all_parts(self.space)
+
+    def best(self, own: frozenset[str], size_bytes: int) -> Chosen | None:
+        """Return the cheapest cut where the tensors `own` stay, None if none fits."""
+        space = self.space.without(own)
+        if own not in self._tables:
+            known = self._parts if space.sizes == self.space.sizes else None
+            self._tables[own] = Table(space, self._near, known)
+        choice = self._tables[own].best(size_bytes - self._scratch_bytes)
+        if choice is None:
             return None
-        traffic = float(found.traffic_bytes)
-        return (traffic, traffic) if self.near.objective == "traffic" else (found.cycles, traffic)
+        is_timed = self._near.objective == "time"
+        weight = choice.cycles if is_timed else choice.traffic_bytes + self._later
+        near = replace(self._near, size_bytes=size_bytes)
+        return Chosen(space, near, choice, weight)
 
 
 @dataclass(frozen=True)

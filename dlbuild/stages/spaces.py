@@ -2,8 +2,10 @@
 
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.tile_plan import Tiling
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
+from dlbuild.stages.hand_space import hand_space
 from dlbuild.stages.tile_space import TileSpace, tile_space
 
 
@@ -24,3 +26,15 @@ def space_of(
     )
     found = tile_space(instance, orders_of(kernel, instance, profile), in_table)
     return found.without(staying) if found else None
+
+
+def tiling_space(
+    tiling: Tiling, kernel: Kernel, instance: Instance, graph: Graph, profile: Profile
+) -> TileSpace | None:
+    """Return the ways to cut a kernel among which a tiling was chosen.
+
+    instance: with the operands of the hand-written kernel, if that computes the tasks.
+    """
+    if not tiling.is_handwritten:
+        return space_of(kernel, instance, graph, profile)
+    return hand_space(kernel, instance, graph, profile, tiling.form, is_by_rows=tiling.is_by_rows)

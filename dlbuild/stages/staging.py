@@ -33,9 +33,10 @@ def staged(
         between: what the memory between offers.
         beyond: tensors that lie farther than that.
     """
-    space, one = cutting.space(staying), cutting.best(staying, size_bytes)
+    chosen = cutting.best(staying, size_bytes)
+    assert chosen is not None, "what was weighed fits"
+    space, one, near = chosen.space, chosen.choice, chosen.near
     names = {m.operand.name for m in space.moved if m.operand.tensor in beyond}
-    assert one is not None, "what was weighed fits"
     parts = _parts_space(space).keeping(names)
     found = Table(parts, between).best(between.size_bytes) if names else None
     if found is None:
@@ -46,7 +47,6 @@ def staged(
     outer = planned(cutting.kernel.name, parts, found.loops, between, found.doubled)
     around = dict(found.loops)
     inner = _inside(space, around)
-    near = replace(cutting.near, size_bytes=size_bytes)
     choice = Table(inner, near, outer=around).best(size_bytes)
     if choice is None or outer.traffic_bytes >= least:
         return None

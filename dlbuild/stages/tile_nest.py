@@ -111,7 +111,7 @@ def _in_tile(
         if moved is not None and not moved.is_whole:
             access[name] = _local(found, moved, nest, sizes, given, buffers[found.operand])
         elif moved is None and found.operand in buffers:
-            index = tuple(_from_start(i, sizes) for i in found.index)
+            index = tuple(from_start(i, sizes) for i in found.index)
             access[name] = replace(found, index=index, view=buffers[found.operand].shape)
     count = {axis: name for axis, name in begun.count.items() if axis not in even}
     return replace(begun, access=access, given=given, count=count)
@@ -134,11 +134,11 @@ def _local(  # noqa: PLR0913, PLR0917 - all that an address depends on
             index.append(part - Index.axis(name))
         else:
             first = {a: (0, sizes.get(a, n)) for a, n in nest.extent.items()}
-            index.append(_from_start(part, sizes) - moved.window(first)[axis][0])
+            index.append(from_start(part, sizes) - moved.window(first)[axis][0])
     return replace(access, index=tuple(index), view=buffer.shape)
 
 
-def _from_start(index: Index, sizes: Mapping[str, int]) -> Index:
+def from_start(index: Index, sizes: Mapping[str, int]) -> Index:
     """Take the starts of the task out of a map."""
     for axis in sizes:
         start = Index.axis(f"{axis}_first")

@@ -27,6 +27,8 @@ class Near:
 
     cycles: of the kernel's computation, however it is cut. task_cycles: of what each task adds.
     buffers: of an operand that changes, at most; with one, nothing is moved during a computation.
+    hurry: bytes that a cycle of computation weighs where traffic is the objective and loops could
+    stand in the place of a hand-written kernel.
     """
 
     size_bytes: int
@@ -37,6 +39,7 @@ class Near:
     task_cycles: int = 100
     objective: Objective = "traffic"
     buffers: int = TWO
+    hurry: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

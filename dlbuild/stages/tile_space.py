@@ -73,6 +73,22 @@ class Moved:
         return window(self, box)
 
 
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """How a hand-written kernel computes tasks.
+
+    form: in which. cost: how long that takes over the usual one. is_by_rows: it is called for one
+    row after the other. blocks: the axis of the channels of which a task may have a part, or empty;
+    compact: tensors of which such a part has to lie in a window of its own.
+    """
+
+    form: int = 0
+    cost: float = 1.0
+    is_by_rows: bool = False
+    blocks: str = ""
+    compact: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True)
 class TileSpace:
     """The ways to cut one nest.
@@ -81,7 +97,7 @@ class TileSpace:
     reduce: how many of them, at the end, are loops inside a result, cut into partial sums.
     sum_bytes: of the partial results of one point of the domain.
     points: points of the domain over axes that are never cut.
-    is_handwritten: a hand-written kernel computes it, with `scratch` in the near memory.
+    hand: how a hand-written kernel computes it, with `scratch` in the near memory; None = loops do.
     """
 
     nest: Nest
@@ -92,7 +108,7 @@ class TileSpace:
     points: int
     moved: tuple[Moved, ...]
     scratch: tuple[Operand, ...] = ()
-    is_handwritten: bool = False
+    hand: ByHand | None = None
 
     def cuts(self, moved: Moved) -> frozenset[int]:
         """Return the numbers of the axes on which an operand's window depends."""
@@ -102,7 +118,12 @@ class TileSpace:
     def without(self, tensors: Iterable[str]) -> TileSpace:
         """Return the same ways where some tensors need not be moved."""
         names = set(tensors)
-        return replace(self, moved=tuple(m for m in self.moved if m.operand.tensor not in names))
+        moved = tuple(m for m in self.moved if m.operand.tensor not in names)
+        sizes = self.sizes
+        if self.hand and self.hand.compact & names:
+            pairs = zip(self.axes, sizes, strict=True)
+            sizes = tuple(s[-1:] if axis == self.hand.blocks else s for axis, s in pairs)
+        return replace(self, moved=moved, sizes=sizes)
 
     def keeping(self, operands: Iterable[str]) -> TileSpace:
         """Return the same ways where only some operands are moved."""
@@ -133,8 +154,8 @@ def tile_space(
         for o in map(instance.operand, used_operands(nest))
         if not (o.name in in_table and prod(o.shape) == 1)
     ]
-    found = [_accesses(o, nest, orders) for o in names]
-    if any(entry is None for entry in found) or not _is_plain(nest):
+    found = [moved_of(o, nest, orders) for o in names]
+    if any(entry is None for entry in found) or not is_plain(nest):
         return None
     shared = [entry for entry in found if entry is not None]
     domain, reduce = _axes(nest, shared)
@@ -177,13 +198,18 @@ def _sizes(extent: int, border: int, most: int) -> tuple[int, ...]:
     """Return the sizes to try; with a border, such that no part crosses a multiple of it."""
     found = [s for s in divided(extent) if s % border == 0 or border % s == 0]
     found = sorted({*found, extent, *(n for n in range(border, extent, border) if border > 1)})
-    if len(found) > most:
-        step = (len(found) - 1) / (most - 1)
-        found = [found[round(number * step)] for number in range(most)]
-    return tuple(dict.fromkeys(found))
+    return evenly(found, most)
 
 
-def _accesses(operand: Operand, nest: Nest, orders: Mapping[str, tuple[int, ...]]) -> Moved | None:
+def evenly(sizes: Sequence[int], most: int) -> tuple[int, ...]:
+    """Return all sizes, or if these are too many, as many evenly chosen ones."""
+    if len(sizes) <= most:
+        return tuple(sizes)
+    step = (len(sizes) - 1) / (most - 1)
+    return tuple(dict.fromkeys(sizes[round(number * step)] for number in range(most)))
+
+
+def moved_of(operand: Operand, nest: Nest, orders: Mapping[str, tuple[int, ...]]) -> Moved | None:
     """Return an operand before its windows are counted, None if it has none."""
     if DTYPES[operand.dtype].bits % 8 or prod(operand.shape) == 0:
         return None
@@ -198,7 +224,7 @@ def _accesses(operand: Operand, nest: Nest, orders: Mapping[str, tuple[int, ...]
     return Moved(operand, view or (1,), pitch or (1,), accesses, is_whole)
 
 
-def _is_plain(nest: Nest) -> bool:
+def is_plain(nest: Nest) -> bool:
     """Tell whether tasks can be told apart: each writes all of its window and nothing else.
 
     A guard must be about the element that is read, so that a window keeps its truth.
@@ -231,9 +257,7 @@ def _is_dense(access: Access, nest: Nest) -> bool:
 def _axes(nest: Nest, moved: Sequence[Moved]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the domain axes and the reduction axes that may be cut."""
     pinned = set(_pinned(nest)) | set(carried_axes(nest))
-    written = [nest.access[s.access] for step in nest.steps for s in step.stores]
-    told = [{a for index in access.index for a in index.axes()} for access in written]
-    domain = [a for a in parallel_axes(nest) if a not in pinned and all(a in axes for axes in told)]
+    domain = domain_axes(nest)
     conditions = {
         a for step in nest.steps for c in step.when for a in (*c.left.axes(), *c.right.axes())
     }
@@ -246,6 +270,16 @@ def _axes(nest: Nest, moved: Sequence[Moved]) -> tuple[tuple[str, ...], tuple[st
     return (
         tuple(a for a in domain if a in by_extent),
         tuple(a for a in reduce if a in by_extent),
+    )
+
+
+def domain_axes(nest: Nest) -> tuple[str, ...]:
+    """Return the axes of the domain that may be cut: each task then writes results of its own."""
+    pinned = set(_pinned(nest)) | set(carried_axes(nest))
+    written = [nest.access[s.access] for step in nest.steps for s in step.stores]
+    told = [{a for index in access.index for a in index.axes()} for access in written]
+    return tuple(
+        a for a in parallel_axes(nest) if a not in pinned and all(a in axes for axes in told)
     )
 
 

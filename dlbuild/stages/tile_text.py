@@ -18,7 +18,8 @@ from dlbuild.rulebook.instance import Instance
 from dlbuild.stages.arena import MEMBER, NEAR
 from dlbuild.stages.tile_copy import Copy, Source, copied, unsigned
 from dlbuild.stages.tile_fields import PART, Fields, fields_of
-from dlbuild.stages.tile_nest import near_kernel, near_pitch
+from dlbuild.stages.tile_hand import AT, Call, hand_kernel
+from dlbuild.stages.tile_nest import NearKernel, near_kernel, near_pitch
 from dlbuild.stages.tile_space import Moved, TileSpace
 
 _MARGIN = "    "
@@ -110,8 +111,16 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
         environment: where templates are.
         registers: see `render_kernel`.
     """
-    near = near_kernel(instance, space, tiling, orders)
     moved = frozenset(m.operand.name for m in space.moved)
+    call = None
+    if space.hand:
+        tensors = frozenset(o.tensor for o in instance.operands if o.name in constants)
+        fields = fields_of(space, tiling)
+        by_hand = hand_kernel(instance, space, tiling, orders, tensors, fields)
+        near = NearKernel(by_hand.instance, None, by_hand.orders)
+        call = by_hand.call
+    else:
+        near = near_kernel(instance, space, tiling, orders)
     kernels = [
         render(
             made,
@@ -126,7 +135,10 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
         if made is not None
     ]
     if tiling.outer is None:
-        return (*kernels, _Driver(instance, name, space, tiling, kernels).text(environment))
+        return (
+            *kernels,
+            _Driver(instance, name, space, tiling, kernels, call=call).text(environment),
+        )
     staged = space.keeping(buffer.operand for buffer in tiling.outer.buffers)
     inner = _Driver(instance, f"{name}_part", space, tiling, kernels, f"{name}_task_t")
     driver = inner.text(environment)
@@ -152,6 +164,7 @@ class _Driver:
         part: str = "",
         room: str = NEAR[0],
         channel: int = 0,
+        call: Call | None = None,
     ) -> None:
         self._instance, self._name, self._space = instance, name, space
         self._tiling, self._kernels = tiling, kernels
@@ -160,6 +173,7 @@ class _Driver:
         self._sources = dict(sources_of(space, tiling))
         self._part = part if tiling.outer and tiling.outer.loops else ""
         self._room_name, self._channel, self._is_outer = room, channel, room != NEAR[0]
+        self._by_hand = call
 
     @property
     def channels(self) -> int:
@@ -310,23 +324,32 @@ class _Driver:
         for parameter in kernel.parameters:
             name = parameter.operand
             if name in now:
-                arguments.append(now[name])
+                arguments.append(self._pointer(name, now[name]))
             elif name in self._buffers:
                 buffer = self._buffers[name]
                 ctype = storage(buffer.dtype)
                 arguments.append(self._place(ctype, buffer.offset_bytes, _bytes(ctype)))
             else:
-                arguments.append(name)
-        for given in kernel.given:
-            if given == PART:
-                arguments.append("&task")
-                continue
-            value = self._fields.given[given]
-            arguments.append(f"task.{value}" if isinstance(value, str) else str(value))
+                arguments.append(self._pointer(name, name))
+        arguments += ["&task" if given == PART else self._number(given) for given in kernel.given]
         function = kernel.text.split("static void ", 1)[1].split("(", 1)[0]
         depth = 2 if self._fields.members else 1
         margin = _MARGIN * (depth + (kernel is not self._kernels[0]))
-        return filled(f"{margin}{function}(", arguments, ");")
+        if self._by_hand is None or not self._by_hand.turns:
+            return filled(f"{margin}{function}(", arguments, ");")
+        head = f"{margin}for (int32_t {AT} = 0; {AT} < {self._by_hand.turns}; ++{AT}) {{"
+        return "\n".join(
+            [head, filled(f"{margin}{_MARGIN}{function}(", arguments, ");"), f"{margin}}}"]
+        )
+
+    def _pointer(self, operand: str, pointer: str) -> str:
+        return self._by_hand.argument(operand, pointer) if self._by_hand else pointer
+
+    def _number(self, given: str) -> str:
+        if self._by_hand:
+            return self._by_hand.given[given]
+        value = self._fields.given[given]
+        return f"task.{value}" if isinstance(value, str) else str(value)
 
     def _place(self, ctype: str, offset_bytes: int, element_bytes: int) -> str:
         return f"&{self._room_name}.{MEMBER[ctype]}[{offset_bytes // element_bytes}]"

@@ -60,6 +60,7 @@ def near_of(memory: Memory, target: Target, options: Options, kernel: Kernel | N
         cycles=kernel.cycles if kernel else 0,
         objective="time" if is_timed else "traffic",
         buffers=2,
+        hurry=1.0 if options.optimize == "speed" else 0.0,
     )
 
 
@@ -99,7 +100,9 @@ def planned(  # noqa: PLR0913, PLR0917 - what a tiling is made of
         reduction=reduction,
         cycles=round(replayed(space, parts, moved, near, doubled)),
         around=level_of(outer) if outer else None,
-        is_handwritten=space.is_handwritten,
+        is_handwritten=space.hand is not None,
+        form=space.hand.form if space.hand else 0,
+        is_by_rows=space.hand is not None and space.hand.is_by_rows,
     )
 
 
