@@ -6,7 +6,7 @@ the place of the fold, the nest is printed instead, and `obstacle` says why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from math import prod
 
@@ -181,6 +181,25 @@ def with_kernel(instance: Instance, form: int = 0) -> Instance:
         made=(*instance.made, *kernel.made),
         handwritten=kernel,
     )
+
+
+def spanning(access: Access, axes: Iterable[str], extent: dict[str, int]) -> Access:
+    """Return what a template needs of an operand: all along an axis of it that no cut moves.
+
+    It takes lines and points to lie as far from one another as in the whole tensor.
+
+    Args:
+        access: of a nest.
+        axes: of the nest, that may be cut.
+        extent: of each axis; an axis that runs over all is added for each axis of the view.
+    """
+    cut, index = frozenset(axes), list(access.index)
+    for number, count in enumerate(access.view):
+        if not cut & set(index[number].axes()):
+            name = f"all of axis {number} of {access.operand}"
+            extent[name] = count
+            index[number] = Index.axis(name) if count > 1 else Index()
+    return replace(access, index=tuple(index))
 
 
 def packed_access(operand: Operand, blocks: Blocks, channels: int, rest: str) -> Access:

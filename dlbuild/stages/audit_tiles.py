@@ -14,7 +14,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import NearBuffer, TilePlan, Tiling, resident_names
 from dlbuild.rulebook.derive import loaded_operands
-from dlbuild.rulebook.handwritten import packed_access, with_kernel
+from dlbuild.rulebook.handwritten import packed_access, spanning, with_kernel
 from dlbuild.rulebook.instance import Instance, Nest, Operand
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
@@ -68,7 +68,11 @@ def _by_hand(tiling: Tiling, instance: Instance) -> tuple[Nest, tuple[Operand, .
         o for o in instance.operands if o.role == "output" or (o.name in used - by_hand.rooms)
     )
     blocks = by_hand.blocks
-    access, extent = dict(nest.access), dict(nest.extent)
+    extent = dict(nest.extent)
+    axes = [blocks.axis] if blocks else []
+    if tiling.is_by_rows:
+        axes += [a for a in (*by_hand.rows, *by_hand.columns) if nest.extent[a] > 1]
+    access = {name: spanning(found, axes, extent) for name, found in nest.access.items()}
     buffers = {buffer.operand: buffer for buffer in tiling.buffers}
     is_cut = blocks is not None and blocks.axis in {cut.axis for cut in tiling.loops}
     for operand in operands if blocks else ():

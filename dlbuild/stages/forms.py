@@ -14,6 +14,10 @@ NEST_COST = 3
 1.9 to 3.5 times the instructions of a kernel; for cortex-m55, which has vectors, 5 to 14 times.
 """
 
+POINTS = 3
+"""So many points a call of a kernel is given at least, of one row or of several: with fewer, each
+weight is read for too little."""
+
 
 @dataclass(frozen=True, slots=True)
 class Forms:

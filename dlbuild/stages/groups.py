@@ -9,7 +9,7 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.profile import Kernel
 from dlbuild.ir.tile_plan import Layer, Overlap, Ring, RowRead, Strip, Sums, bytes_of
 from dlbuild.rulebook.rows import Columns, Rows
-from dlbuild.stages.forms import forms_for
+from dlbuild.stages.forms import POINTS, forms_for
 from dlbuild.stages.lives import Lives
 from dlbuild.stages.passes import cuttings
 from dlbuild.stages.pump import INPUT, Pump, Span, StuckError, Turn, distance
@@ -17,10 +17,6 @@ from dlbuild.stages.pump import INPUT, Pump, Span, StuckError, Turn, distance
 MOST_ROWS_OF_INT16 = 32767
 LEAST_LAYERS = 2
 """A layer alone keeps no ring that passes could make smaller."""
-
-POINTS = 3
-"""So many points a call of a kernel is given at least, where rows are of one: with fewer, each
-weight is read for too little."""
 
 COUNTERS = "rows done"
 """The name of the working memory of the strip that reads a streamed input."""

@@ -13,11 +13,12 @@ from math import prod
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.rulebook.address import strides
-from dlbuild.rulebook.handwritten import packed_access, with_kernel
+from dlbuild.rulebook.handwritten import packed_access, spanning, with_kernel
 from dlbuild.rulebook.instance import Blocks, Instance, Nest, Operand
 from dlbuild.rulebook.kernels import orders_of
 from dlbuild.rulebook.operands import read_operands
 from dlbuild.rulebook.rows import Rows, rows_of
+from dlbuild.stages.forms import POINTS
 from dlbuild.stages.tile_space import (
     MOST_SIZES,
     ByHand,
@@ -80,9 +81,11 @@ def hand_space(  # noqa: PLR0913 - the inputs of the stage, and two choices
         return None
     blocks = _blocks(instance, operands)
     sizes = _sizes(nest, rows if is_by_rows else None, instance, blocks)
+    extent = dict(nest.extent)
     if blocks:
-        rests = {r: n for o in operands if (found := _rest(o, nest)) for r, n in [found]}
-        nest = replace(nest, extent={**nest.extent, **rests})
+        extent |= {r: n for o in operands if (found := _rest(o, nest)) for r, n in [found]}
+    access = {name: spanning(found, sizes, extent) for name, found in nest.access.items()}
+    nest = replace(nest, access=access, extent=extent)
     moved = [_moved(operand, nest, orders, blocks, is_cut=bool(sizes)) for operand in operands]
     if any(entry is None for entry in moved):
         return None
@@ -169,7 +172,8 @@ def _sizes(
         found[rows.axis] = divided(rows.count)
         columns = None if is_stack(rows) else rows.columns
         if columns and columns.axis in by_hand.columns:
-            found[columns.axis] = divided(columns.count)
+            least = min(POINTS, columns.count)
+            found[columns.axis] = tuple(n for n in divided(columns.count) if n >= least)
     return {axis: evenly(found[axis], MOST_SIZES) for axis in axes if axis in found}
 
 

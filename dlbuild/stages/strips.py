@@ -12,7 +12,8 @@ from dlbuild.rulebook.kernels import instance_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.rows import Rows, rows_of
 from dlbuild.stages.cluster_memory import arena_memory
-from dlbuild.stages.groups import POINTS, Group, Groups
+from dlbuild.stages.forms import POINTS
+from dlbuild.stages.groups import Group, Groups
 from dlbuild.stages.schedule import arrange
 
 STEP = 0.04

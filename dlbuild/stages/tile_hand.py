@@ -162,15 +162,23 @@ def _part(
         step = sizes.get(rows.axis, rows.count)
         return Part({}, fetched=_brought(instance, rows, buffers), step=step)
     columns = rows.columns
-    if columns is None or columns.axis not in sizes:
-        return Part({}, fetched=_brought(instance, rows, buffers))
     widths = {
         instance.operand(access.operand).tensor: buffers[access.operand].shape[axis]
-        for name, axis in columns.across.items()
+        for name, axis in (columns.across.items() if columns else ())
         for access in [nest.access[name]]
         if access.operand in buffers
     }
-    return Part({}, sizes[columns.axis], widths, _brought(instance, rows, buffers))
+    # Of columns that nothing reads, windows have none.
+    is_narrow = columns is not None and any(
+        buffers[access.operand].shape[axis] < access.view[axis]
+        for name, axis in columns.across.items()
+        for access in [nest.access[name]]
+        if access.operand in buffers
+    )
+    if columns is None or not (is_narrow or columns.axis in sizes):
+        return Part({}, fetched=_brought(instance, rows, buffers))
+    size = sizes.get(columns.axis, columns.count)
+    return Part({}, size, widths, _brought(instance, rows, buffers))
 
 
 def _brought(instance: Instance, rows: Rows, buffers: Mapping[str, NearBuffer]) -> frozenset[str]:
@@ -211,9 +219,10 @@ class _Rows:
         given = _numbers(self.fields)
         given[ROW] = first if self.is_at_once else row
         given[f"{axis}_count"] = _field(count)
-        columns = self.rows.columns
-        if columns and columns.axis in sizes:
-            given.setdefault(f"{columns.axis}_count", str(sizes[columns.axis]))
+        if (columns := self.rows.columns) is not None:
+            given.setdefault(f"{columns.axis}_first", "0")
+            count = sizes.get(columns.axis, columns.count)
+            given.setdefault(f"{columns.axis}_count", str(count))
         given |= self._origins()
         steps = {p.operand: p.stride * self._pitch(p) for p in self.row.pointers}
         starts = {p.operand: self._start(p, first) for p in self.row.pointers}

@@ -22,7 +22,7 @@ from dlbuild.rulebook.interpret import interpret, make
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
 from dlbuild.rulebook.rows import Part, Rows, row_kernel, rows_of
-from dlbuild.stages.groups import POINTS
+from dlbuild.stages.forms import POINTS
 from tests.run.conftest import (
     ENVIRONMENT,
     HEADER,

@@ -25,7 +25,7 @@ from dlbuild.run.runner import Built, Values, model_program, run_input, run_mode
 from dlbuild.run.runner_program import Compiler, Program, compile_program
 from dlbuild.stages.audit import AuditError, audit
 from dlbuild.stages.audit_tiles import audit_tiles
-from dlbuild.stages.groups import POINTS
+from dlbuild.stages.forms import POINTS
 from dlbuild.stages.parse import parse
 from dlbuild.stages.profile import profile
 from dlbuild.stages.render import render
