@@ -36,6 +36,7 @@ from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.run.compile import WARNINGS
 from dlbuild.stages.audit import audit
 from dlbuild.stages.audit_tiles import audit_tiles
+from dlbuild.stages.hand_space import hand_spaces
 from dlbuild.stages.parse import parse
 from dlbuild.stages.profile import profile
 from dlbuild.stages.render import render
@@ -43,6 +44,7 @@ from dlbuild.stages.schedule import schedule
 from dlbuild.stages.spaces import space_of
 from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
+from dlbuild.stages.tile_space import TileSpace
 from dlbuild.stages.tiling import near_of, planned
 
 PORT = builtin_folder() / "templates" / "port"
@@ -72,13 +74,15 @@ class Case:
     options: Options
     draws: tuple[int, ...] = ()
     near_bytes: int = 0
+    features: tuple[str, ...] = ()
 
     @property
     def target(self) -> Target:
+        board = replace(BOARD, features=self.features)
         if not self.near_bytes:
-            return BOARD
+            return board
         near = replace(BOARD.memories[0], size_bytes=self.near_bytes)
-        return replace(BOARD, memories=(near, *BOARD.memories[1:]))
+        return replace(board, memories=(near, *BOARD.memories[1:]))
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def plans(case: Case, folder: Path) -> Plans:
     path = folder / "case.onnx"
     path.write_bytes(case.model)
     parsed = parse(path, {}, book(), "case")
-    kernels = profile(parsed.graph, book(), RESIDENT, case.options)
+    kernels = profile(parsed.graph, book(), case.target, case.options)
     made = tile(parsed.graph, kernels, case.target, case.options, book())
     if case.draws:
         made = replace(
@@ -107,10 +111,14 @@ def plans(case: Case, folder: Path) -> Plans:
 def cut(case: Case, graph: Graph, kernels: Profile, found: Tiling) -> Tiling:
     """Return a tiling of a kernel whose sizes and order are drawn."""
     kernel = kernels.kernel[found.kernel]
-    instance = instance_of(kernel, graph, book(), wish_of(RESIDENT, case.options))
-    space = space_of(kernel, instance, graph, kernels)
-    assert space is not None
+    instance = instance_of(kernel, graph, book(), wish_of(case.target, case.options))
     draws = iter(case.draws * 8)
+    if found.is_handwritten:
+        ways = list(hand_spaces(kernel, instance, graph, kernels))
+        space: TileSpace | None = ways[next(draws) % len(ways)]
+    else:
+        space = space_of(kernel, instance, graph, kernels)
+    assert space is not None
     sizes = {a: s[next(draws) % len(s)] for a, s in zip(space.axes, space.sizes, strict=True)}
     split = len(space.axes) - space.reduce
     domain = sorted(space.axes[:split], key=lambda _: next(draws))
@@ -135,6 +143,8 @@ def write(case: Case, made: Plans, name: str, folder: Path, *, is_tiled: bool) -
     """Write the C files of a case."""
     target = case.target if is_tiled else RESIDENT
     tiles = made.tiles if is_tiled else replace(made.tiles, tilings=(), residents=())
+    if case.features and not is_tiled:
+        made = replace(made, profile=profile(made.graph, book(), RESIDENT, case.options))
     order = schedule(made.graph, made.profile, tiles, target, case.options)
     audit(made.graph, made.profile, tiles, order, target, case.options)
     given = (book(), target, case.options, name)
@@ -187,9 +197,11 @@ def program(cases: Sequence[Plans]) -> str:
     return "\n".join([*lines, "int main(void)", "{", *body, "    return 0;", "}", ""])
 
 
-def run(cases: Sequence[Case], folder: Path, *flags: str) -> str:
+def run(
+    cases: Sequence[Case], folder: Path, *flags: str, made: Sequence[Plans] | None = None
+) -> str:
     """Return what the program of the cases says: nothing, if all is well."""
-    made = [plans(case, folder) for case in cases]
+    made = made or [plans(case, folder) for case in cases]
     for number, (case, plan) in enumerate(zip(cases, made, strict=True)):
         write(case, plan, f"u{number}", folder, is_tiled=False)
         write(case, plan, f"t{number}", folder, is_tiled=True)

@@ -1,0 +1,111 @@
+"""Tasks of hand-written kernels in a near memory compute what the nests compute at once.
+
+Each case is one quantised layer, rendered twice: as a nest with all tensors resident, and by the
+kernel of a core on what tasks bring, cut at random: by rows, parts of rows and channels, in each
+form. See `test_tiles` for the port, which stops the program at a window that is used too early.
+
+DLBUILD_HAND_PROGRAMS: how many programs of 20 cases each; 2 for each core by default.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from dlbuild.ir.target import Options
+from dlbuild.ir.weights import Array
+from tests.run.test_tiles import CASES_PER_PROGRAM, Case, Shape, model, plans, random, run
+
+PROGRAMS = int(os.environ.get("DLBUILD_HAND_PROGRAMS", "2"))
+CORES = (("dsp",), ("dsp", "mve"))
+NHWC = Options(requantize="fixed", layout=(("x", "nhwc"), ("y", "nhwc")))
+DENSE = ((1, 4), (3, 41), (1, 9))
+"""Rows, inner extents and half of the columns of fully connected layers, from and up to."""
+
+
+def quantised(values: np.random.Generator, shape: Sequence[int], m: int) -> dict[str, Array]:
+    """Return the constants of a layer behind its input, weights without the least number."""
+    return {
+        "xs": np.array(0.05, np.float32),
+        "xz": np.array(values.integers(-128, 128), np.int8),
+        "w": values.integers(-127, 128, shape, np.int8),
+        "ws": values.uniform(0.001, 0.02, m).astype(np.float32),
+        "wz": np.zeros(m, np.int8),
+        "ys": np.array(0.1, np.float32),
+        "yz": np.array(-5, np.int8),
+        "b": values.integers(-5000, 5000, m, np.int32),
+    }
+
+
+def conv(shape: Shape, seed: int) -> bytes:
+    """Return a model of one convolution."""
+    m = shape.per_group[1] * shape.groups
+    constants = quantised(random(seed), (m, shape.per_group[0], *shape.kernel), m)
+    node = helper.make_node(
+        "QLinearConv", ["x", *constants], ["y"], group=shape.groups, **shape.attributes
+    )
+    sizes = {"x": (1, shape.channels, *shape.extent)}
+    return model(node, sizes, (1, m, *shape.out), constants, TensorProto.INT8)
+
+
+def dense(rows: int, inner: int, columns: int, seed: int) -> bytes:
+    """Return a model of one fully connected layer."""
+    made = quantised(random(seed), (columns, inner), columns)
+    names = ("xs", "xz", "w", "ws", "wz", "b", "ys", "yz")
+    constants = {name: made[name] for name in names}
+    node = helper.make_node("QGemm", ["x", *names], ["y"], domain="com.microsoft", transB=1)
+    return model(node, {"x": (rows, inner)}, (rows, columns), constants, TensorProto.INT8)
+
+
+def shape_of(values: np.random.Generator) -> Shape:
+    """Draw a convolution that each core has a kernel for, some with rows of one point."""
+
+    def pick(*choices: int) -> int:
+        return int(values.choice(choices))
+
+    is_column = pick(0, 1, 2, 3) == 0
+    tall = ((1, 1), (3, 1), (5, 1)) if is_column else ((1, 1), (1, 1), (3, 3), (3, 2), (7, 4))
+    kernel = tall[pick(*range(len(tall)))]
+    wide = 0 if is_column else 1
+    strides = pick(1, 1, 2), pick(1, 1, 1 + wide)
+    dilations = pick(1, 1, 2), pick(1, 1, 1 + wide)
+    top, left, bottom, right = (pick(*range(min(3, kernel[at % 2] - 1) + 1)) for at in range(4))
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    rows = max(1, spans[0] - top - bottom) + pick(*range(13))
+    columns = 1 if is_column else max(1, spans[1] - left - right) + pick(*range(9))
+    is_deep = pick(0, 1) == 1
+    channels = pick(4, 8, 12, 16, 32, 48) if is_deep else pick(1, 3, 4, 8, 16, 20)
+    per_group = (1, 1) if is_deep else (channels, pick(2, 4, 6, 8, 12, 32))
+    groups, pads = channels if is_deep else 1, (top, left, bottom, right)
+    return Shape((rows, columns), channels, per_group, groups, kernel, strides, dilations, pads)
+
+
+def case_of(seed: int, features: tuple[str, ...]) -> Case:
+    """Draw a layer and how it is cut."""
+    values = random(seed)
+    draws = tuple(int(number) for number in values.integers(0, 97, 8))
+    if seed % 6 == 0:
+        rows, inner, columns = (int(values.integers(low, high)) for low, high in DENSE)
+        content = dense(rows, inner, 2 * columns, seed)
+        return Case(content, Options(requantize="fixed"), draws, features=features)
+    return Case(conv(shape_of(values), seed), NHWC, draws, features=features)
+
+
+@pytest.mark.parametrize("number", range(PROGRAMS))
+@pytest.mark.parametrize("features", CORES, ids="-".join)
+def test_tasks_of_hand_written_kernels_compute_what_the_nests_compute(
+    tmp_path: Path, features: tuple[str, ...], number: int
+) -> None:
+    seeds = range(number * CASES_PER_PROGRAM, (number + 1) * CASES_PER_PROGRAM)
+    drawn = [case_of(seed, features) for seed in seeds]
+
+    made = [plans(case, tmp_path) for case in drawn]
+
+    tilings = [tiling for plan in made for tiling in plan.tiles.tilings]
+    assert all(tiling.is_handwritten for tiling in tilings)
+    axes = {cut.axis for tiling in tilings for cut in tiling.loops}
+    assert axes >= {"m", "oh"}
+    assert run(drawn, tmp_path, made=made) == ""
