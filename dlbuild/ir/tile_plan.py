@@ -295,6 +295,9 @@ class TilePlan:
     residents: tuple[Resident, ...] = ()
 
 
+NEAR_REASON = "no part that it computes fits the near memory, or loops cost less there"
+"""Why loops compute the tasks of a kernel that a rule has something faster for."""
+
 NO_TILES = TilePlan(())
 """The plan of a model whose tensors are all resident."""
 

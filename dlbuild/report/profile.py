@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dlbuild.ir.costs import Costs
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.profile_graph import ProfileGraph
-from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel
+from dlbuild.ir.tile_plan import NEAR_REASON, NO_TILES, TilePlan, handwritten_kernel
 from dlbuild.report.text import table_text
 from dlbuild.run.trial import Trial
 
@@ -46,7 +46,7 @@ def _obstacles(profile: Profile, tiles: TilePlan) -> Iterator[str]:
         faster = kernel.handwriting
         if faster is None or handwritten_kernel(kernel, tiles) is not None:
             continue
-        plan = "parts of what it touches lie in a near memory" if kernel.name in tiled else _STRIP
+        plan = NEAR_REASON if kernel.name in tiled else _STRIP
         text = f"loops, not {faster.name}, since {faster.obstacle or plan}"
         found.setdefault(text, []).append(kernel.name)
     yield from (f"  {', '.join(names)}: {text}" for text, names in found.items())

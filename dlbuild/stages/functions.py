@@ -10,7 +10,7 @@ from dlbuild.emit.handwritten import render
 from dlbuild.emit.kernel import KernelText, Parameter, kernel_comment
 from dlbuild.ir.profile import Kernel
 from dlbuild.ir.schedule import Schedule, Step
-from dlbuild.ir.tile_plan import NO_TILES, TilePlan, handwritten_kernel, resident_names
+from dlbuild.ir.tile_plan import NEAR_REASON, NO_TILES, TilePlan, handwritten_kernel, resident_names
 from dlbuild.rulebook.derive import Orders
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.kernels import orders_of
@@ -124,7 +124,9 @@ def handwriting_note(kernel: Kernel, tiles: TilePlan) -> str:
         return ""
     if handwritten_kernel(kernel, tiles) is not None:
         return f"hand-written: {found.name}"
-    return f"as a nest, not by {found.name}: {found.obstacle or 'its plan needs sums or windows'}"
+    is_tiled = any(tiling.kernel == kernel.name for tiling in tiles.tilings)
+    plan = NEAR_REASON if is_tiled else "its plan needs sums or parts of rows"
+    return f"as a nest, not by {found.name}: {found.obstacle or plan}"
 
 
 def united(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:

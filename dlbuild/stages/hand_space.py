@@ -6,7 +6,7 @@ memory lies in the near memory too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -71,26 +71,18 @@ def hand_space(  # noqa: PLR0913 - the inputs of the stage, and two choices
         form: in which the hand-written kernel goes.
         is_by_rows: it is called for one row after the other, else once for a task.
     """
-    by_hand = instance.handwritten
-    assert by_hand is not None
     (nest,) = instance.nests
     orders, constants = orders_of(kernel, instance, profile), frozenset(graph.constants)
     operands = tuple(_touched(instance, constants))
-    rows = rows_by_hand(instance, orders, constants)
+    rows = rows_by_hand(instance, orders, constants) if is_by_rows else None
     if is_by_rows and rows is None:
         return None
     blocks = _blocks(instance, operands)
-    sizes = _sizes(nest, rows if is_by_rows else None, instance, blocks)
-    extent = dict(nest.extent)
-    if blocks:
-        extent |= {r: n for o in operands if (found := _rest(o, nest)) for r, n in [found]}
-    access = {name: spanning(found, sizes, extent) for name, found in nest.access.items()}
-    nest = replace(nest, access=access, extent=extent)
+    sizes = _sizes(nest, rows, instance, blocks)
+    nest = _spanning(nest, sizes, operands if blocks else ())
     moved = [_moved(operand, nest, orders, blocks, is_cut=bool(sizes)) for operand in operands]
     if any(entry is None for entry in moved):
         return None
-    room = by_hand.forms[form]
-    count = room.count_of(0) if is_by_rows else room.count
     return TileSpace(
         nest=nest,
         axes=tuple(sizes),
@@ -99,17 +91,31 @@ def hand_space(  # noqa: PLR0913 - the inputs of the stage, and two choices
         sum_bytes=0,
         points=prod(nest.extent[axis] for axis in nest.domain if axis not in sizes),
         moved=tuple(entry for entry in moved if entry is not None),
-        scratch=tuple(
-            replace(o, shape=(count,)) for o in instance.operands if o.role == "scratch" and count
-        ),
-        hand=ByHand(
-            form,
-            room.cost_of(0),
-            is_by_rows,
-            blocks.axis if blocks else "",
-            _compact(instance, moved, blocks),
-        ),
+        scratch=tuple(_rooms(instance, form, is_by_rows=is_by_rows)),
+        hand=_by_hand(instance, form, moved, blocks, is_by_rows=is_by_rows),
     )
+
+
+def _rooms(instance: Instance, form: int, *, is_by_rows: bool) -> Iterator[Operand]:
+    """Yield the working memory of a form, if it has any."""
+    assert instance.handwritten is not None
+    found = instance.handwritten.forms[form]
+    count = found.count_of(0) if is_by_rows else found.count
+    for operand in instance.operands:
+        if operand.role == "scratch" and count:
+            yield replace(operand, shape=(count,))
+
+
+def _spanning(nest: Nest, axes: Iterable[str], operands: Iterable[Operand]) -> Nest:
+    """Return a nest whose maps tell what a template needs, cut along these axes.
+
+    operands: those among which packed constants get an axis of their own.
+    """
+    extent = dict(nest.extent)
+    extent |= {r: n for o in operands if (found := _rest(o, nest)) for r, n in [found]}
+    cut = tuple(axes)
+    access = {name: spanning(found, cut, extent) for name, found in nest.access.items()}
+    return replace(nest, access=access, extent=extent)
 
 
 def rows_by_hand(
@@ -206,18 +212,24 @@ def _moved(
     return Moved(operand, access.view, strides(access.view), (access,), is_whole=False)
 
 
-def _compact(
-    instance: Instance, moved: Sequence[Moved | None], blocks: Blocks | None
-) -> frozenset[str]:
-    """Return the tensors whose channels can be computed in parts only from windows of their own.
+def _by_hand(
+    instance: Instance,
+    form: int,
+    moved: Sequence[Moved | None],
+    blocks: Blocks | None,
+    *,
+    is_by_rows: bool,
+) -> ByHand:
+    """Return how tasks are computed, and which tensors need windows of their own for that.
 
     The template takes the channels of a point to lie behind those of the point before.
     """
-    if blocks is None or instance.handwritten is None:
-        return frozenset()
-    return frozenset(
+    assert instance.handwritten is not None
+    compact = frozenset(
         entry.operand.tensor
         for entry in moved
-        if entry and entry.operand.name in instance.handwritten.uses
+        if blocks and entry and entry.operand.name in instance.handwritten.uses
         if any(blocks.axis in entry.axes(axis) for axis in range(len(entry.view)))
     )
+    cost = instance.handwritten.forms[form].cost_of(0)
+    return ByHand(form, cost, is_by_rows, blocks.axis if blocks else "", compact)

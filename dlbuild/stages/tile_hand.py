@@ -11,7 +11,7 @@ from dlbuild.rulebook.instance import Access, Instance, Operand
 from dlbuild.rulebook.rows import ROW, Part, Pointer, RowKernel, Rows, row_kernel
 from dlbuild.rulebook.tiles import shifted
 from dlbuild.stages.hand_space import is_stack, rows_by_hand
-from dlbuild.stages.tile_fields import Fields
+from dlbuild.stages.tile_fields import Fields, fields_of
 from dlbuild.stages.tile_nest import from_start, order_of
 from dlbuild.stages.tile_space import Moved, TileSpace
 
@@ -50,20 +50,23 @@ class Call:
 
 @dataclass(frozen=True)
 class HandKernel:
-    """The instance that is called, how its operands lie in memory, and the calls."""
+    """The instance that is called, how its operands lie in memory, and the calls.
 
-    instance: Instance
+    Like a `NearKernel`; it keeps no partial sums.
+    """
+
+    compute: Instance
     orders: Orders
     call: Call
+    finish: None = None
 
 
-def hand_kernel(  # noqa: PLR0913, PLR0917 - a kernel, how it is cut, and where its parts begin
+def hand_kernel(
     instance: Instance,
     space: TileSpace,
     tiling: Tiling,
     orders: Orders,
     constants: frozenset[str],
-    fields: Fields,
 ) -> HandKernel:
     """Return what computes a task of a hand-written kernel.
 
@@ -72,15 +75,16 @@ def hand_kernel(  # noqa: PLR0913, PLR0917 - a kernel, how it is cut, and where 
         space: the ways to cut it.
         tiling: how it is cut.
         orders: axis order of each operand in the far memory.
-        constants: the tensors that are no activations.
-        fields: the numbers of a task.
+        constants: operands in the weight table.
     """
+    fields = fields_of(space, tiling)
+    tensors = frozenset(o.tensor for o in instance.operands if o.name in constants)
     buffers = {buffer.operand: buffer for buffer in tiling.buffers}
     near = dict(orders) | {m.operand.name: order_of(m) for m in space.moved if not m.is_whole}
     made = _of_channels(instance, space, tiling, buffers)
     if not tiling.is_by_rows:
         return HandKernel(_without_tables(made, space), near, Call(given=_numbers(fields)))
-    rows = rows_by_hand(made, near, constants)
+    rows = rows_by_hand(made, near, tensors)
     assert rows is not None, "it is planned in rows"
     part = _part(made, rows, tiling, buffers)
     row = row_kernel(made, rows, part)

@@ -18,8 +18,8 @@ from dlbuild.rulebook.instance import Instance
 from dlbuild.stages.arena import MEMBER, NEAR
 from dlbuild.stages.tile_copy import Copy, Source, copied, unsigned
 from dlbuild.stages.tile_fields import PART, Fields, fields_of
-from dlbuild.stages.tile_hand import AT, Call, hand_kernel
-from dlbuild.stages.tile_nest import NearKernel, near_kernel, near_pitch
+from dlbuild.stages.tile_hand import AT, HandKernel, hand_kernel
+from dlbuild.stages.tile_nest import near_kernel, near_pitch
 from dlbuild.stages.tile_space import Moved, TileSpace
 
 _MARGIN = "    "
@@ -112,15 +112,8 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
         registers: see `render_kernel`.
     """
     moved = frozenset(m.operand.name for m in space.moved)
-    call = None
-    if space.hand:
-        tensors = frozenset(o.tensor for o in instance.operands if o.name in constants)
-        fields = fields_of(space, tiling)
-        by_hand = hand_kernel(instance, space, tiling, orders, tensors, fields)
-        near = NearKernel(by_hand.instance, None, by_hand.orders)
-        call = by_hand.call
-    else:
-        near = near_kernel(instance, space, tiling, orders)
+    by_hand = hand_kernel(instance, space, tiling, orders, constants) if space.hand else None
+    near = by_hand or near_kernel(instance, space, tiling, orders)
     kernels = [
         render(
             made,
@@ -135,16 +128,14 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
         if made is not None
     ]
     if tiling.outer is None:
-        return (
-            *kernels,
-            _Driver(instance, name, space, tiling, kernels, call=call).text(environment),
-        )
+        driver = _Driver(instance, name, space, tiling, kernels, by_hand=by_hand)
+        return (*kernels, driver.text(environment))
     staged = space.keeping(buffer.operand for buffer in tiling.outer.buffers)
     inner = _Driver(instance, f"{name}_part", space, tiling, kernels, f"{name}_task_t")
-    driver = inner.text(environment)
+    tasks = inner.text(environment)
     first = inner.channels
-    outer = _Driver(instance, name, staged, tiling.outer, [driver], room=NEAR[1], channel=first)
-    return (*kernels, *outer.declared(environment), driver, outer.text(environment))
+    outer = _Driver(instance, name, staged, tiling.outer, [tasks], room=NEAR[1], channel=first)
+    return (*kernels, *outer.declared(environment), tasks, outer.text(environment))
 
 
 class _Driver:
@@ -164,7 +155,7 @@ class _Driver:
         part: str = "",
         room: str = NEAR[0],
         channel: int = 0,
-        call: Call | None = None,
+        by_hand: HandKernel | None = None,
     ) -> None:
         self._instance, self._name, self._space = instance, name, space
         self._tiling, self._kernels = tiling, kernels
@@ -173,7 +164,7 @@ class _Driver:
         self._sources = dict(sources_of(space, tiling))
         self._part = part if tiling.outer and tiling.outer.loops else ""
         self._room_name, self._channel, self._is_outer = room, channel, room != NEAR[0]
-        self._by_hand = call
+        self._by_hand = by_hand.call if by_hand else None
 
     @property
     def channels(self) -> int:

@@ -13,7 +13,7 @@ from dlbuild.ir.tile_plan import Cut, Level, NearBuffer, Tiling
 from dlbuild.rulebook.value import STORED_TYPE
 from dlbuild.stages.tasks import boxes, deciding, moves
 from dlbuild.stages.tile_search import Near, search
-from dlbuild.stages.tile_space import TileSpace, window
+from dlbuild.stages.tile_space import Moved, TileSpace, window
 from dlbuild.stages.tile_time import replayed
 
 MOST_MEMORIES = 2
@@ -87,6 +87,8 @@ def planned(  # noqa: PLR0913, PLR0917 - what a tiling is made of
     around = [(cut.axis, cut.size) for cut in outer.loops] if outer else []
     moved = list(moves(space, loops, around))
     parts = list({**dict(around), **dict(loops)}.items())
+    changing = {m.operand.name for m in space.moved if _is_changing(m, space, parts)}
+    doubled &= changing
     cut = {axis for axis, _ in loops}
     reduction = tuple(a for a in space.axes[len(space.axes) - space.reduce :] if a in cut)
     return Tiling(
@@ -138,6 +140,14 @@ def _buffers(
             for fold in step.folds:
                 place(f"{fold.name}_sums", STORED_TYPE[fold.type], shape, 1)
     return found
+
+
+def _is_changing(moved: Moved, space: TileSpace, loops: Sequence[tuple[str, int]]) -> bool:
+    """Tell whether tasks have different windows of an operand; those of borders may be the same."""
+    axes = deciding(moved, [axis for axis, _ in loops])
+    cuts = boxes([loop for loop in loops if loop[0] in axes], space.nest.extent)
+    first = window(moved, next(cuts))
+    return any(window(moved, box) != first for box in cuts)
 
 
 def _largest(space: TileSpace, loops: Sequence[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:

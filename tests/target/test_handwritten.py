@@ -154,12 +154,17 @@ def test_hand_written_kernels_give_the_numbers_of_the_nests(
         by_clang(files, ["--target=arm-none-eabi", "-mcpu=cortex-m55", "-mfloat-abi=hard", level])
 
 
+SIZES = {"40 KiB": 0, "400 B": 3}
+"""Near memories, and how many kernels at least run in several tasks there."""
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_each_kernel_gives_the_same_in_a_near_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made, size: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     memories = {
-        "tcm": {"size": "40 KiB", "holds": ["tiles"]},
+        "tcm": {"size": size, "holds": ["tiles"]},
         "sram": {"holds": ["arena"]},
         "flash": {"holds": ["weights"]},
     }
@@ -175,7 +180,9 @@ def test_each_kernel_gives_the_same_in_a_near_memory(
         tiles = codec.decode(engine.content(one, "tiles"), TilePlan)
         there = figures_of(engine, one, steps=False)
         assert len(tiles.tilings) == len(CONVS) + len(DENSE), name
-        assert all(tiling.is_handwritten for tiling in tiles.tilings), name
+        by_hand = [tiling for tiling in tiles.tilings if tiling.is_handwritten]
+        assert SIZES[size] or len(by_hand) == len(tiles.tilings), name
+        assert sum(bool(tiling.loops) for tiling in by_hand) >= SIZES[size], name
         assert there.faults == (), name
         assert there.content == here.content, name
 

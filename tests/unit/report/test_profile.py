@@ -2,7 +2,7 @@
 
 from dlbuild.ir.costs import Costs, KernelCost
 from dlbuild.ir.profile import Alias, Handwriting, Kernel, Profile
-from dlbuild.ir.tile_plan import TilePlan, Tiling
+from dlbuild.ir.tile_plan import NEAR_REASON, TilePlan, Tiling
 from dlbuild.report.profile import profile_text
 
 
@@ -47,7 +47,5 @@ def test_what_is_measured_is_not_called_predicted() -> None:
 def test_a_window_in_a_near_memory_is_why_loops_compute_a_kernel() -> None:
     plan = TilePlan((), tilings=(Tiling("conv1", "tcm", (), (), 2, 2, 64),))
     lines = list(profile_text("m@t", PROFILE, costs(is_measured=True), plan))
-    assert (
-        "  conv1: loops, not conv_dsp, since parts of what it touches lie in a near memory" in lines
-    )
+    assert f"  conv1: loops, not conv_dsp, since {NEAR_REASON}" in lines
     assert lines[2].endswith("loops, in tasks")
