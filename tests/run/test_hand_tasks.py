@@ -20,7 +20,7 @@ from dlbuild.ir.weights import Array
 from tests.run.test_tiles import CASES_PER_PROGRAM, Case, Shape, model, plans, random, run
 
 PROGRAMS = int(os.environ.get("DLBUILD_HAND_PROGRAMS", "2"))
-CORES = (("dsp",), ("dsp", "mve"))
+CORES = (("dsp",), ("dsp", "mve"), ("x86",))
 NHWC = Options(requantize="fixed", layout=(("x", "nhwc"), ("y", "nhwc")))
 DENSE = ((1, 4), (3, 41), (1, 9))
 """Rows, inner extents and half of the columns of fully connected layers, from and up to."""
@@ -105,7 +105,9 @@ def test_tasks_of_hand_written_kernels_compute_what_the_nests_compute(
     made = [plans(case, tmp_path) for case in drawn]
 
     tilings = [tiling for plan in made for tiling in plan.tiles.tilings]
-    assert all(tiling.is_handwritten for tiling in tilings)
-    axes = {cut.axis for tiling in tilings for cut in tiling.loops}
-    assert axes >= {"m", "oh"}
+    by_hand = [tiling for tiling in tilings if tiling.is_handwritten]
+    # A PC has kernels for some of the layers.
+    assert len(by_hand) >= (len(drawn) // 4 if features == ("x86",) else len(drawn))
+    axes = {cut.axis for tiling in by_hand for cut in tiling.loops}
+    assert axes >= ({"oh"} if features == ("x86",) else {"m", "oh"})
     assert run(drawn, tmp_path, made=made) == ""

@@ -103,6 +103,7 @@ COLUMNS = {  # whose rows are of one point
     "column_of_lines": Conv(4, 9, 3, 4, (3, 3), pads=(1, 0, 1, 0)),
     "deep_column": Conv(20, 17, 1, 20, (5, 1), group=20),
     "deep_column_of_four": Conv(4, 9, 1, 4, (4, 1), pads=(2, 0, 1, 0), group=4),
+    "deep_column_padded_below": Conv(8, 9, 1, 8, (3, 1), pads=(0, 0, 1, 0), group=8),
     "deep_column_by_steps": Conv(16, 20, 1, 16, (4, 1), (2, 1), (2, 0, 1, 0), (2, 1), 16),
     "deep_column_of_points": Conv(8, 7, 1, 8, group=8),
     "deep_column_of_lines": Conv(8, 11, 3, 8, (3, 3), (2, 1), (1, 0, 1, 0), group=8),
