@@ -156,7 +156,7 @@ class _Replay:
             layer, row = strip.layers[number], done[number]
             may_go = row < layer.rows
             for read in layer.reads:
-                last = min(row + layer.step, layer.rows) - 1
+                last = layer.end(row) - 1
                 needed = min(read.stride * last + read.high, read.extent)
                 if read.tensor == strip.streamed:
                     may_go = may_go and pushed >= needed
@@ -173,7 +173,7 @@ class _Replay:
 
     def _turn(self, layer: Layer, row: int) -> None:
         where = f"row {row} of {layer.kernel}"
-        end = min(row + layer.step, layer.rows)
+        end = layer.end(row)
         read = [
             self._row(r.tensor, number, r.extent, self._read_columns(layer, r.tensor))
             for r in layer.reads

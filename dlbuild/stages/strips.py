@@ -20,7 +20,7 @@ STEP = 0.04
 """The share by which the arena of a plan is smaller than that of the one before."""
 
 TRIES = 8
-"""Plans placed until one is as low as its groups need."""
+"""Limits asked for until a plan is as low as its groups need."""
 
 
 def strip_plan(
@@ -53,20 +53,25 @@ def _placed(groups: Groups, target: Target, budget: int | None) -> tuple[int, Ti
         least = chooser.lowest()
     wanted = least if options.optimize == "ram" or budget is None else max(budget, least)
     best: tuple[int, TilePlan] | None = None
-    limit = wanted
+    heights: dict[tuple[Group, ...], int] = {}
+    limit, asked = wanted, set[int]()
     for _ in range(TRIES):
         path = chooser.within(limit)
         if path is None:
             break
-        plan = plan_of(profile, groups, path)
-        (use,) = arrange(graph, profile, plan, target, options).memories
-        if best is None or use.height_bytes < best[0]:
-            best = use.height_bytes, plan
-        if use.height_bytes <= wanted:
-            break
+        asked.add(limit)
+        if path not in heights:
+            plan = plan_of(profile, groups, path)
+            (use,) = arrange(graph, profile, plan, target, options).memories
+            heights[path] = use.height_bytes
+            if best is None or use.height_bytes < best[0]:
+                best = use.height_bytes, plan
         # Placed it needs more than its steps do: ask for steps that need less, or for others.
-        over = use.height_bytes - wanted
-        limit = limit - over if limit - over >= least else limit + over
+        over = heights[path] - wanted
+        others = [n for n in (limit - over, limit + over) if n >= least and n not in asked]
+        if over <= 0 or not others:
+            break
+        limit = others[0]
     return best
 
 
@@ -197,7 +202,8 @@ class Chooser:
 
         Of such paths the one that computes the least again, slower forms counted as the work that
         takes as long, then the one with the fewest layers in strips; None if there is none, or if
-        each computes more again than it may.
+        each computes more again than it may. Of the ways to each kernel only the best is followed:
+        of paths that both repeat and go in slower forms, the best may be missed.
         """
         best: list[tuple[int, int, int] | None] = [(0, 0, -1)] + [None] * self.count
         chosen: list[Group | None] = [None] * (self.count + 1)
