@@ -63,6 +63,22 @@ def test_tensors_that_walk_down_the_arena_leave_gaps_that_hold_the_rings() -> No
     assert (solution.height_bytes, solution.bound_bytes) == (60544, 59840)
 
 
+def test_a_long_tail_of_small_lives_hides_no_walk_from_the_search() -> None:
+    # With the working memory of kernels, and counters that live throughout; then layer by layer.
+    small = [("s1", 2160, 0, 6), ("s2", 1104, 6, 9), ("s3", 480, 9, 12), ("s4", 1920, 12, 15)]
+    tail = [live(f"t{n}", 29040, 17 + n, 19 + n, 4) for n in range(30)]
+    works = [live(f"w{n}", 240 + n * 720 % 1680, 18 + n, 19 + n, 4) for n in range(30)]
+    scratch = [live(name, size, first, last, 4) for name, size, first, last in small]
+    lives = (*WALK.lives, live("done", 14, 0, 50, 4), *scratch, *tail, *works)
+    problem = Problem(lives, WALK.apart)
+
+    solution = place_overlapping(problem)
+
+    assert not collides(problem, solution.offsets)
+    # Of the counters' 14 bytes the bound counts no padding.
+    assert solution.height_bytes <= solution.bound_bytes + 16 == 67790
+
+
 def test_two_lives_at_a_distance_of_nothing_share_their_beginning() -> None:
     lives = (live("upper", 8, 0, 2), live("lower", 8, 1, 3), live("both", 4, 0, 3))
     problem = Problem(lives, (Apart("upper", "lower", 0),))
