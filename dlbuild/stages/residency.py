@@ -98,9 +98,7 @@ class Cutting:
             near: what the empty near memory offers to the kernel.
         """
         self.kernel = kernel
-        self._ways = [_Way(space, near, space.hand.cost if space.hand else 1.0) for space in spaces]
-        if self._ways[0].space.hand:
-            self._ways = [w if w.space.hand else _Way(w.space, near, NEST_COST) for w in self._ways]
+        self._ways = [_Way(space, near) for space in spaces]
         self._known: dict[tuple[frozenset[str], int], Chosen | None] = {}
 
     def best(self, staying: frozenset[str], size_bytes: int) -> Chosen | None:
@@ -137,12 +135,11 @@ class Cutting:
 class _Way:
     """One way to compute a kernel in tasks, hand-written or by loops."""
 
-    def __init__(self, space: TileSpace, near: Near, cost: float) -> None:
-        """cost: how long the computation takes over that by the usual form."""
+    def __init__(self, space: TileSpace, near: Near) -> None:
         self.space = space
-        self._cost = cost
-        self._near = replace(near, cycles=round(near.cycles * cost))
-        self._later = near.hurry * near.cycles * (cost - 1.0)
+        # What a target's cost table says is what loops take.
+        cycles = near.cycles * space.hand.cost / NEST_COST if space.hand else near.cycles
+        self._near = replace(near, cycles=round(cycles))
         sizes = [prod(o.shape) * DTYPES[o.dtype].bits // 8 for o in space.scratch]
         self._scratch_bytes = sum(-(-size // near.align_bytes) * near.align_bytes for size in sizes)
         self._tables: dict[frozenset[str], Table] = {}
@@ -161,7 +158,8 @@ class _Way:
         if choice is None:
             return None
         is_timed = self._near.objective == "time"
-        weight = choice.cycles if is_timed else choice.traffic_bytes + self._later
+        slowness = self._near.hurry * self._near.cycles
+        weight = choice.cycles if is_timed else choice.traffic_bytes + slowness
         near = replace(self._near, size_bytes=size_bytes)
         return Chosen(space, near, choice, weight)
 
