@@ -74,7 +74,7 @@ def _by_hand(tiling: Tiling, instance: Instance) -> tuple[Nest, tuple[Operand, .
         axes += [a for a in (*by_hand.rows, *by_hand.columns) if nest.extent[a] > 1]
     access = {name: spanning(found, axes, extent) for name, found in nest.access.items()}
     buffers = {buffer.operand: buffer for buffer in tiling.buffers}
-    is_cut = blocks is not None and blocks.axis in {cut.axis for cut in tiling.loops}
+    is_cut = blocks is not None and blocks.axis in {cut.axis for cut in tiling.parts}
     for operand in operands if blocks else ():
         buffer = buffers.get(operand.name)
         is_packed = all(known.operand != operand.name for known in nest.access.values())
@@ -92,7 +92,7 @@ def _hand_faults(tiling: Tiling, instance: Instance, staying: frozenset[str]) ->
     (nest,), by_hand = instance.nests, instance.handwritten
     assert by_hand is not None
     blocks = by_hand.blocks
-    for cut in tiling.loops:
+    for cut in (cut for level in tiling.levels for cut in level.loops):
         if blocks and cut.axis == blocks.axis:
             if cut.size % blocks.of or nest.extent[cut.axis] % cut.size:
                 yield f"{cut.size} of the channels {cut.axis} are computed at a time"
@@ -103,8 +103,6 @@ def _hand_faults(tiling: Tiling, instance: Instance, staying: frozenset[str]) ->
     form = by_hand.forms[tiling.form]
     count = form.count_of(0) if tiling.is_by_rows else form.count
     shapes = {buffer.operand: buffer.shape for buffer in tiling.buffers}
-    if tiling.around:
-        yield "parts of a hand-written kernel come into a memory between"
     for name in by_hand.rooms if count else ():
         if prod(shapes.get(name, (0,))) < count:
             yield f"{name} has no {count} numbers of working memory"

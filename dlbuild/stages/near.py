@@ -83,9 +83,9 @@ def _cuttings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel may be 
 ) -> Mapping[str, Cutting]:
     """Return the kernels that can be cut so small that they fit the empty near memory.
 
-    By loops, or by a hand-written kernel where tensors come from no memory between.
+    By loops, or by a hand-written kernel.
     """
-    memory, is_nearest_alone = memories[0], len(memories) == 1
+    memory = memories[0]
     in_strips = {layer.kernel for strip in plan.strips for layer in strip.layers}
     found = {}
     for kernel in profile.kernels:
@@ -96,7 +96,7 @@ def _cuttings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel may be 
         if space is None or not space.moved:
             continue
         near = near_of(memory, target, options, kernel)
-        by_hand = hand_spaces(kernel, instance, graph, profile) if is_nearest_alone else ()
+        by_hand = hand_spaces(kernel, instance, graph, profile)
         cutting = Cutting(kernel, (*by_hand, space), near)
         if cutting.best(frozenset(), near.size_bytes) is not None:
             found[kernel.name] = cutting

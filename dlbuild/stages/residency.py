@@ -132,6 +132,12 @@ class Cutting:
         return (found.weight, float(found.choice.traffic_bytes)) if found else None
 
 
+def scratch_bytes(space: TileSpace, near: Near) -> int:
+    """Return what the working memory of a hand-written kernel takes of the near memory."""
+    sizes = [prod(o.shape) * DTYPES[o.dtype].bits // 8 for o in space.scratch]
+    return sum(-(-size // near.align_bytes) * near.align_bytes for size in sizes)
+
+
 class _Way:
     """One way to compute a kernel in tasks, hand-written or by loops."""
 
@@ -140,8 +146,7 @@ class _Way:
         # What a target's cost table says is what loops take.
         cycles = near.cycles * space.hand.cost / NEST_COST if space.hand else near.cycles
         self._near = replace(near, cycles=round(cycles))
-        sizes = [prod(o.shape) * DTYPES[o.dtype].bits // 8 for o in space.scratch]
-        self._scratch_bytes = sum(-(-size // near.align_bytes) * near.align_bytes for size in sizes)
+        self._scratch_bytes = scratch_bytes(space, near)
         self._tables: dict[frozenset[str], Table] = {}
 
     @cached_property

@@ -7,7 +7,7 @@ from dlbuild.ir.graph import Graph
 from dlbuild.ir.target import Memory, Target, weights_memory
 from dlbuild.ir.tile_plan import Tiling
 from dlbuild.stages.cluster_memory import arena_memory
-from dlbuild.stages.residency import Cutting
+from dlbuild.stages.residency import Cutting, scratch_bytes
 from dlbuild.stages.tasks import moves
 from dlbuild.stages.tile_search import Near, Table
 from dlbuild.stages.tile_space import TileSpace
@@ -47,7 +47,7 @@ def staged(
     outer = planned(cutting.kernel.name, parts, found.loops, between, found.doubled)
     around = dict(found.loops)
     inner = _inside(space, around)
-    choice = Table(inner, near, outer=around).best(size_bytes)
+    choice = Table(inner, near, outer=around).best(size_bytes - scratch_bytes(space, near))
     if choice is None or outer.traffic_bytes >= least:
         return None
     return planned(cutting.kernel.name, space, choice.loops, near, choice.doubled, outer)
@@ -70,7 +70,7 @@ def _parts_space(space: TileSpace) -> TileSpace:
     split = len(space.axes) - space.reduce
     kept = zip(space.sizes[:split], space.extents[:split], strict=True)
     sizes = tuple(tuple(s for s in found if extent % s == 0) for found, extent in kept)
-    return replace(space, axes=space.axes[:split], sizes=sizes, reduce=0)
+    return replace(space, axes=space.axes[:split], sizes=sizes, reduce=0, scratch=())
 
 
 def _inside(space: TileSpace, around: Mapping[str, int]) -> TileSpace:

@@ -78,6 +78,8 @@ def hand_kernel(
         constants: operands in the weight table.
     """
     fields = fields_of(space, tiling)
+    # A task sees the windows in the nearest memory alone, wherever they come from.
+    tiling = replace(tiling, loops=tiling.parts, around=None)
     tensors = frozenset(o.tensor for o in instance.operands if o.name in constants)
     buffers = {buffer.operand: buffer for buffer in tiling.buffers}
     near = dict(orders) | {m.operand.name: order_of(m) for m in space.moved if not m.is_whole}

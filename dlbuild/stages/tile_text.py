@@ -131,7 +131,8 @@ def tile_texts(  # noqa: PLR0913 - keywords; each is a decision of another stage
         driver = _Driver(instance, name, space, tiling, kernels, by_hand=by_hand)
         return (*kernels, driver.text(environment))
     staged = space.keeping(buffer.operand for buffer in tiling.outer.buffers)
-    inner = _Driver(instance, f"{name}_part", space, tiling, kernels, f"{name}_task_t")
+    part = f"{name}_part"
+    inner = _Driver(instance, part, space, tiling, kernels, f"{name}_task_t", by_hand=by_hand)
     tasks = inner.text(environment)
     first = inner.channels
     outer = _Driver(instance, name, staged, tiling.outer, [tasks], room=NEAR[1], channel=first)
