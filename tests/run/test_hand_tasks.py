@@ -111,3 +111,25 @@ def test_tasks_of_hand_written_kernels_compute_what_the_nests_compute(
     axes = {cut.axis for tiling in by_hand for cut in tiling.loops}
     assert axes >= ({"oh"} if features == ("x86",) else {"m", "oh"})
     assert run(drawn, tmp_path, made=made) == ""
+
+
+@pytest.mark.parametrize("features", CORES[:2], ids="-".join)
+def test_tasks_of_hand_written_kernels_come_through_a_memory_between(
+    tmp_path: Path, features: tuple[str, ...]
+) -> None:
+    shapes = [
+        Shape((12, 9), 16, (16, 32), 1, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1)),
+        Shape((18, 9), 48, (1, 1), 48, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1)),
+        Shape((30, 1), 16, (16, 32), 1, (3, 1), (1, 1), (1, 1), (0, 0, 0, 0)),
+    ]
+    drawn = [
+        Case(conv(shape, 1), NHWC, near_bytes=near, features=features, between_bytes=3000)
+        for shape in shapes
+        for near in (800, 1500)
+    ]
+
+    made = [plans(case, tmp_path) for case in drawn]
+
+    tilings = [tiling for plan in made for tiling in plan.tiles.tilings]
+    assert any(tiling.is_handwritten and tiling.around for tiling in tilings)
+    assert run(drawn, tmp_path, made=made) == ""

@@ -75,6 +75,7 @@ class Case:
     draws: tuple[int, ...] = ()
     near_bytes: int = 0
     features: tuple[str, ...] = ()
+    between_bytes: int = 0
 
     @property
     def target(self) -> Target:
@@ -82,7 +83,9 @@ class Case:
         if not self.near_bytes:
             return board
         near = replace(BOARD.memories[0], size_bytes=self.near_bytes)
-        return replace(board, memories=(near, *BOARD.memories[1:]))
+        size = self.between_bytes
+        between = [Memory("between", size, holds=("tiles",))] if size else []
+        return replace(board, memories=(near, *between, *BOARD.memories[1:]))
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def write(case: Case, made: Plans, name: str, folder: Path, *, is_tiled: bool) -
     given = (book(), target, case.options, name)
     for file, text in render(made.graph, made.profile, tiles, order, *given).items():
         (folder / file).write_text(text, encoding="ascii")
-    for file, content in tables(made.graph, made.weights, made.profile, *given).items():
+    for file, content in tables(made.graph, made.weights, made.profile, *given, tiles).items():
         (folder / file).write_bytes(content)
 
 
