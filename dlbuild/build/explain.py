@@ -30,6 +30,7 @@ _INPUTS = {
     "archive": "the archive",
     "size": "the sizes",
     "weights_binary": "the embedded weights",
+    "merged": "the merged functions",
     "image_layout": "the layout of the weight image",
     "image": "the weight image",
     "image_hex": "the weight image as Intel HEX",

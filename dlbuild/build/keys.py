@@ -37,10 +37,11 @@ class KeyMaker:
     def settings(self, stage: Stage, build: Build) -> Settings:
         """Return only what the stage declares, all else at its default."""
         model, target = self.recipe.models[build.model], self.recipe.targets[build.target]
+        seen = _of_target(stage, build)
         return replace(
             Settings(build.model),
             **{name: getattr(model, name) for name in stage.model},
-            target=replace(Target(""), **{name: getattr(target, name) for name in stage.target}),
+            target=replace(Target(""), **{name: getattr(target, name) for name in seen}),
             options=replace(
                 Options(), **{name: getattr(build.options, name) for name in stage.options}
             ),
@@ -74,7 +75,7 @@ class KeyMaker:
         found |= {f"option {name}": _text(settings.options, name) for name in stage.options}
         found |= {
             f"target {name}": _text(settings.target, name)
-            for name in stage.target
+            for name in _of_target(stage, build)
             if name != "board"
         }
         if "board" in stage.target and settings.target.board is not None:
@@ -86,7 +87,8 @@ class KeyMaker:
             found |= self.folder_digests[folder]
         # A measurement is of what one compiler makes, which need not be there otherwise.
         is_measured = stage.measurements and settings.measurements is not None
-        for program in (*stage.programs, *(("cc",) if is_measured else ())):
+        counting = stage.counting if _counts(stage, build) else ()
+        for program in (*stage.programs, *counting, *(("cc",) if is_measured else ())):
             command: str = getattr(settings.target.toolchain, program)
             found[f"program {command}"] = sha256(self.identify(command).encode())
         found |= {f"input {name}": inputs[name] for name in stage.reads}
@@ -130,6 +132,17 @@ class KeyMaker:
                     name = path.relative_to(folder).as_posix()
                     _, digests[f"file {name}{pack}"] = read_noted(path.as_posix())
         return found
+
+
+def _counts(stage: Stage, build: Build) -> bool:
+    """Return whether a stage compiles to see what takes less flash."""
+    return bool(stage.counting) and build.options.optimize == "size"
+
+
+def _of_target(stage: Stage, build: Build) -> tuple[str, ...]:
+    """Return the fields of the target that a stage may see."""
+    more = ("toolchain",) if _counts(stage, build) and "toolchain" not in stage.target else ()
+    return (*stage.target, *more)
 
 
 def measurements_of(build: Build) -> Path | None:

@@ -113,13 +113,14 @@ PIPELINE = Pipeline(
             makes=(
                 *("header", "source", "weights_header", "image_layout"),
                 *("port_header", "port_source", "cores_source"),
-                "table_plan",
+                *("merged", "table_plan"),
             ),
             target=(
                 *("name", "features", "memories", "registers"),
                 *("resources", "clusters", "parameters"),
             ),
             options=(*_C_OPTIONS, "max_recompute"),
+            counting=("cc", "size"),
             folders=("rules/ops", "templates"),
             libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),
         ),
@@ -200,7 +201,7 @@ def with_verify(*, layers: bool) -> Pipeline:
         reads=(
             *("graph", "weights", "profile", "tiles", "schedule"),
             *("source", "header", "weights_source", "weights_binary", "weights_header", "image"),
-            *("port_header", "port_source", "cores_source"),
+            *("port_header", "port_source", "cores_source", "merged"),
         ),
         makes=("verdict",),
         model=("source", "samples", "tolerance"),

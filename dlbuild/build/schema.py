@@ -25,7 +25,11 @@ WORD = 2**32 - 1
 """The greatest number of 32 bits."""
 _SECTION = Text(r"[A-Za-z0-9_.$]+", "letters, digits, '.', '_' and '$'")
 
-OPTIMIZE = Key("optimize", Choice(("speed", "ram", "size")), "What to prefer; speed by default.")
+OPTIMIZE = Key(
+    "optimize",
+    Choice(("speed", "ram", "size")),
+    "What to prefer; speed by default. size is flash; see docs/size.md.",
+)
 REQUANTIZE = Key(
     "requantize",
     Choice(("exact", "fixed")),

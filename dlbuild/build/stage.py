@@ -6,6 +6,7 @@ from typing import Literal
 from dlbuild.ir.target import Target
 
 Folder = Literal["rules/ops", "templates", "boards"]
+Program = Literal["cc", "ar", "size"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Stage:
     measurements: whether it sees the build's file of measurements.
     of: which targets it is for: `all`, those with `clusters`, or those with `one` cluster.
     libraries: distributions whose versions can change its result.
-    programs: fields of the target's toolchain that it runs.
+    programs: fields of the target's toolchain that it runs. counting: those that it runs to count
+    flash, of builds for which flash comes first.
     """
 
     name: str
@@ -38,7 +40,8 @@ class Stage:
     of: Literal["all", "clusters", "one"] = "all"
     libraries: tuple[str, ...] = ()
     again: str = ""
-    programs: tuple[Literal["cc", "ar", "size"], ...] = ()
+    programs: tuple[Program, ...] = ()
+    counting: tuple[Program, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ FILES = {
     "schedule": "plan/4-schedule.json",
     "size": "plan/5-size.json",
     "image_layout": "plan/6-image.json",
+    "merged": "plan/5-merged.json",
     "header": "{model}.h",
     "source": "{model}.c",
     "weights_header": "{model}_weights.h",

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from dlbuild.build.built import built_of
 from dlbuild.build.engine import Engine, path_of
@@ -13,6 +13,7 @@ from dlbuild.cli.arguments import Parser
 from dlbuild.cli.build import build_all
 from dlbuild.cli.project import add_jobs, add_targets
 from dlbuild.ir import weights
+from dlbuild.ir.merged import MergedFunctions
 from dlbuild.report.figures import figures_text
 from dlbuild.run.bench import Bench, Figures, bench
 from dlbuild.run.samples import samples_of
@@ -43,11 +44,22 @@ def _row(figures: Figures) -> dict[str, object]:
     return {**fields, "content": figures.content.hex(), "faults": list(figures.faults)}
 
 
-def figures_of(engine: Engine, one: Build, *, steps: bool = True, count: bool = True) -> Figures:
-    """Measure one build with its first sample. steps, count: see Bench."""
+def figures_of(
+    engine: Engine,
+    one: Build,
+    *,
+    steps: bool = True,
+    count: bool = True,
+    merged: MergedFunctions | None = None,
+) -> Figures:
+    """Measure one build with its first sample.
+
+    steps, count: see Bench. merged: which functions are one while steps are measured, those of the
+    build by default.
+    """
     built = built_of(engine, one)
     asked = Bench(
-        built,
+        built if merged is None else replace(built, merged=merged),
         weights.decode(engine.content(one, "weights")),
         path_of(engine.out, one, "archive"),
         decode_sizes(engine.content(one, "size")).stack_bytes,

@@ -82,6 +82,8 @@ def _is_written(name: str, build: Build, target: Target) -> bool:
         return options.weights == "image"
     if name == "image_hex":
         return options.weights == "image" and options.image_address is not None
+    if name == "merged":
+        return options.optimize == "size"
     has_tiles = is_tiled(target.memories)
     is_several = target.resources[1] > 1
     needed = {

@@ -2,17 +2,20 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from dlbuild.build.engine import Engine
 from dlbuild.build.sizes import decode_sizes
 from dlbuild.cli.arguments import Parser
 from dlbuild.cli.build import build_all
+from dlbuild.cli.merged import Decided, merged_functions
 from dlbuild.cli.project import add_jobs, add_targets
 from dlbuild.ir import codec
 from dlbuild.ir.schedule import Schedule
 from dlbuild.report.clusters import arenas_text
 from dlbuild.report.memories import Filled, filled, memories_text
+from dlbuild.report.merged import merged_text
 from dlbuild.report.text import table_text
 
 Row = dict[str, str | int | None]
@@ -26,6 +29,16 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--memories", action="store_true", help="also say how each memory is filled, and by what"
     )
+    parser.add_argument(
+        "--functions",
+        action="store_true",
+        help="also say which layers have one function, and what flash that saves",
+    )
+    parser.add_argument(
+        "--run",
+        action="store_true",
+        help="with --functions: run them on the target, for what that costs in instructions",
+    )
 
 
 def run(given: argparse.Namespace) -> int:
@@ -33,14 +46,11 @@ def run(given: argparse.Namespace) -> int:
     engine = build_all(given, quiet=True)
     rows = list(_rows(engine))
     memories = dict(_memories(engine)) if given.memories else {}
+    merged = (
+        dict(merged_functions(engine, is_run=given.run)) if given.functions or given.run else {}
+    )
     if given.json:
-        shown = [
-            {**row, "memories": [one.as_json() for one in memories[str(row["build"])]]}
-            if memories
-            else row
-            for row in rows
-        ]
-        print(json.dumps(shown, indent=2))
+        print(json.dumps([_shown(row, memories, merged) for row in rows], indent=2))
         return 0
     has_images = any(row["image_bytes"] for row in rows)
     header = ["model@target", "arena", "bound", "stack", "code", "tables", "flash"]
@@ -57,7 +67,26 @@ def run(given: argparse.Namespace) -> int:
             print(f"stack of {row['build']}: without {row['stack_without']}, code of a library")
     for build, found in memories.items():
         print("\n" + "\n".join(memories_text(build, found)))
+    for build, decided in merged.items():
+        print("\n" + "\n".join(merged_text(build, *decided)))
     return 0
+
+
+def _shown(
+    row: Row, memories: Mapping[str, Sequence[Filled]], merged: Mapping[str, Decided]
+) -> dict[str, object]:
+    """Return a row with all else that was asked for."""
+    build = str(row["build"])
+    shown: dict[str, object] = dict(row)
+    if memories:
+        shown["memories"] = [one.as_json() for one in memories[build]]
+    if merged:
+        found, costs = merged[build]
+        shown["functions"] = [
+            {**asdict(group), "instructions": costs.get(group.functions[0])}
+            for group in (found.groups if found is not None else ())
+        ]
+    return shown
 
 
 _COLUMNS = (

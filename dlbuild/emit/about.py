@@ -15,16 +15,17 @@ _VERB = {"output": "writes", "scratch": "keeps"}
 """What a kernel does with an operand that it does not only read."""
 
 
-def kernel_comment(
+def kernel_comment(  # noqa: PLR0913, PLR0917 - all that it tells of
     instance: Instance,
     orders: Orders,
     parameters: Sequence[Parameter],
     nodes: Sequence[str],
-    note: str = "",
+    notes: Sequence[str] = (),
+    alike: Sequence[Instance] = (),
 ) -> str:
     """Return the comment above a kernel: what it computes, for which nodes, in which layout.
 
-    note: a sentence on how it does so.
+    notes: sentences on how it does so. alike: all that the function computes, if not this alone.
     """
 
     def wrapped(text: str, hang: str = "") -> list[str]:
@@ -39,7 +40,8 @@ def kernel_comment(
 
     lines = wrapped(f"{instance.kind}: {instance.summary}", "    ")
     lines += wrapped(f"nodes: {', '.join(quoted(node) for node in nodes)}", "    ")
-    lines += wrapped(note, "    ") if note else []
+    for note in notes:
+        lines += wrapped(note, "    ")
     lines.append(" *")
     shown = {p.operand for p in parameters}
     for operand in instance.operands:
@@ -47,7 +49,10 @@ def kernel_comment(
             lines += wrapped(
                 f"{_VERB.get(operand.role, 'reads')} {_described(operand, orders)}", "    "
             )
-    for name, bound in _magnitudes(instance):
+    bounds: dict[str, int] = {}
+    for name, bound in (pair for one in alike or (instance,) for pair in _magnitudes(one)):
+        bounds[name] = max(bounds.get(name, 0), bound)
+    for name, bound in bounds.items():
         lines += wrapped(f"{name}: at most {bound:,} in magnitude, no overflow", "    ")
     lines[0] = f"/* {lines[0][3:]}"
     return "\n".join([*lines, " */"])

@@ -15,14 +15,20 @@ from dlbuild.emit.ctypes import number
 Environment = jinja2.Environment
 """Templates of the search path, compiled once."""
 
+SMALL = "size"
+"""The folder of what takes less flash, and more time, than the templates beside it."""
 
-def environment(folders: Sequence[Path]) -> jinja2.Environment:
+
+def environment(folders: Sequence[Path], *, is_small: bool = False) -> jinja2.Environment:
     """Return the environment that looks for templates in `folders`, first found first.
 
     A name that a template uses and nobody defines is an error. A template is compiled once in a
     process, again if its file has changed.
+
+    is_small: what a folder has in `size/` stands in for its file of the same name.
     """
-    return _of(tuple(folders))
+    places = [place for folder in folders for place in (folder / SMALL, folder)]
+    return _of(tuple(places if is_small else folders))
 
 
 @cache

@@ -32,7 +32,7 @@ _NAMED = {
 }
 
 
-@lru_cache(maxsize=1)  # to look through the folders takes as long as the search in a text
+@lru_cache(maxsize=2)  # to look through the folders takes as long as the search in a text
 def helper_names(environment: jinja2.Environment) -> tuple[str, ...]:
     """Return the names of all helpers on the search path, in alphabetical order."""
     found = environment.list_templates(filter_func=_is_helper)

@@ -56,7 +56,8 @@ class KernelText:
     """A kernel as C. `text` depends on sizes, types and layouts alone, `comment` on names too.
 
     helpers: in the order in which they must stand before it. includes: standard headers.
-    given: the numbers that follow the parameters, int32_t each.
+    given: the numbers that follow the parameters, int32_t each. sizes: what it declares before
+    all of that, for calls that differ in numbers.
     """
 
     text: str
@@ -65,6 +66,7 @@ class KernelText:
     helpers: tuple[str, ...]
     includes: tuple[str, ...]
     given: tuple[str, ...] = ()
+    sizes: str = ""
 
 
 def render_kernel(  # noqa: PLR0913 - keywords; each is a decision of another stage

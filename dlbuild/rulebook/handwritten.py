@@ -23,8 +23,12 @@ from dlbuild.rulebook.rule import AT_ONCE, COLUMNS, FormSpec, KernelSpec
 from dlbuild.rulebook.value import Expr, Local
 
 
-def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Handwritten | None:
+def handwritten_of(
+    instance: Instance, binding: Binding, spec: KernelSpec, *, is_small: bool = False
+) -> Handwritten | None:
     """Return a rule's kernel for an instance, None if its conditions do not hold.
+
+    is_small: the form of the fewest points at once is the usual one.
 
     Raises:
         Unfit: it needs what this operator does not have.
@@ -43,6 +47,8 @@ def handwritten_of(instance: Instance, binding: Binding, spec: KernelSpec) -> Ha
     present = {o.name for o in instance.operands}
     own = [c for c in kept_constants(spec.uses, made) if c.operand.name not in present]
     forms = _forms(spec, taken.names, nest)
+    if is_small and all(form.points for form in forms):
+        forms = tuple(sorted(forms, key=lambda form: form.points))
     if not forms:
         return None
     scratch = tuple(

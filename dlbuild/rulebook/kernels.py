@@ -36,7 +36,8 @@ Matched = Callable[[str], Instance]
 
 def wish_of(target: Target, options: Options) -> Wish:
     """Return what decides between the variants of a rule."""
-    return Wish(frozenset(target.features), options.requantize)
+    is_small = options.optimize == "size"
+    return Wish(frozenset(target.features), options.requantize, is_small)
 
 
 def instance_of(kernel: Kernel, graph: Graph, book: RuleBook, wish: Wish) -> Instance:

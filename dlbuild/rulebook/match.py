@@ -21,10 +21,14 @@ from dlbuild.rulebook.rule import OpRule, Variant
 
 @dataclass(frozen=True)
 class Wish:
-    """What a build asks of the variants: the target's features, how integers are rounded."""
+    """What a build asks of the variants: the target's features, how integers are rounded.
+
+    is_small: of the forms of a hand-written kernel that with the least code comes first.
+    """
 
     features: frozenset[str] = frozenset()
     rounding: Rounding = "exact"
+    is_small: bool = False
 
 
 def match(op: Op, graph: Graph, book: RuleBook, wish: Wish | None = None) -> Instance:
@@ -102,7 +106,7 @@ def _with_kernel(instance: Instance, binding: Binding, wish: Wish) -> Instance:
         if not wish.features.issuperset(kernel.features):
             continue
         try:
-            found = handwritten_of(instance, binding, kernel)
+            found = handwritten_of(instance, binding, kernel, is_small=wish.is_small)
         except Unfit:
             continue
         if found is not None:

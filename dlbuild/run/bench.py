@@ -185,7 +185,8 @@ def _hooked(asked: Bench, work: Path) -> tuple[Built, tuple[Path, ...]]:
     built = replace(plain, options=replace(plain.options, hook=True), folder=work / "hooked")
     built.folder.mkdir()
     fixed = (built.book, built.target, built.options, built.name)
-    texts = render(built.graph, built.profile, built.tiles, built.schedule, *fixed)
+    plans = (built.graph, built.profile, built.tiles, built.schedule)
+    texts = render(*plans, *fixed, built.merged)
     for name, text in texts.items():
         (built.folder / name).write_text(text, encoding="ascii")
     numbers = tables(built.graph, asked.weights, built.profile, *fixed, built.tiles)

@@ -17,6 +17,7 @@ from dlbuild.emit.ctypes import storage, units
 from dlbuild.emit.literals import chunks, text
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph, Tensor
+from dlbuild.ir.merged import NOT_MERGED, MergedFunctions
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Schedule, Step
 from dlbuild.ir.target import Options, Target
@@ -48,6 +49,7 @@ class Built:
     options: Options
     folder: Path
     tiles: TilePlan = NO_TILES
+    merged: MergedFunctions = NOT_MERGED
 
     @cached_property
     def model(self) -> Sources:

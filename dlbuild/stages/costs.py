@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 
 from dlbuild.base.digest import digest
-from dlbuild.emit.environment import environment
 from dlbuild.emit.handwritten import render
 from dlbuild.emit.helpers import helper_text
 from dlbuild.ir.costs import Costs, KernelCost, Measurements
@@ -15,6 +14,7 @@ from dlbuild.ir.tile_plan import NO_TILES
 from dlbuild.rulebook.kernels import instances_of, orders_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.predicted import PREDICTED, predicted_time
+from dlbuild.stages.printer import printer_of
 
 
 def costs(
@@ -70,7 +70,7 @@ def signatures(  # noqa: PLR0913 - keywords; what a kernel's time depends on
         options: of the build.
         made_by: what else decides the time: the compiler's identity, its flags, the runner.
     """
-    printer = environment([folder / "templates" for folder in book.folders])
+    printer = printer_of(book, options)
     instances = instances_of(graph, profile, book, wish_of(target, options), NO_TILES)
     constants = frozenset(graph.constants)
     found = {}

@@ -39,10 +39,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """Distinct kernel functions in order of first call, and the call of each step with code."""
+    """Distinct kernel functions in order of first call, and the call of each step with code.
+
+    alone: those that no other function calls, by name. users: the kernels of each of these.
+    """
 
     texts: tuple[KernelText, ...]
     calls: Mapping[int, Call]
+    alone: Mapping[str, KernelText]
+    users: Mapping[str, tuple[str, ...]]
 
 
 NOTHING = "NULL"
@@ -90,12 +95,21 @@ def functions(
         function = model.face.kernels[alike[0]] + ("_tiles" if len(made) > 1 else "")
         calls[step.number] = Call(step, function, arguments)
     shared: list[KernelText] = []
+    names: dict[str, int] = {}
     for key, alike in users.items():
         made = texts[key]
-        shared += [_commented(model, made[0], alike, tiles)] if len(made) == 1 else made
+        if len(made) == 1:
+            names[model.face.kernels[alike[0]]] = len(shared)
+            made = (commented(model, made[0], alike, tiles),)
+        shared += made
     if any(NOTHING in call.arguments for call in calls.values()):
         shared[0] = replace(shared[0], includes=(*shared[0].includes, "stddef.h"))
-    return Functions(tuple(shared), calls)
+    return Functions(
+        tuple(shared),
+        calls,
+        {name: shared[at] for name, at in names.items()},
+        {model.face.kernels[alike[0]]: tuple(alike) for alike in users.values()},
+    )
 
 
 def unnamed(text: str, name: str) -> str:
@@ -106,15 +120,21 @@ def unnamed(text: str, name: str) -> str:
     return _OWN.sub(r"\1", text.replace(name, _MARK)).replace(_MARK, name)
 
 
-def _commented(
-    model: Sources, text: KernelText, alike: Sequence[str], tiles: TilePlan
+def commented(
+    model: Sources, text: KernelText, alike: Sequence[str], tiles: TilePlan, more: str = ""
 ) -> KernelText:
-    """Return a function with a comment that names the nodes of all its kernels."""
+    """Return a function with a comment that names the nodes of all its kernels.
+
+    more: another sentence of it.
+    """
     kernel, instance = model.profile.kernel[alike[0]], model.instances[alike[0]]
     anchors = list(dict.fromkeys(model.profile.kernel[name].anchor for name in alike))
     orders = orders_of(kernel, instance, model.profile)
-    note = handwriting_note(kernel, tiles)
-    return replace(text, comment=kernel_comment(instance, orders, text.parameters, anchors, note))
+    notes = [note for note in (handwriting_note(kernel, tiles), more) if note]
+    # Without another sentence the functions are equal, and so is what is told of them.
+    all_of = [model.instances[name] for name in alike] if more else []
+    comment = kernel_comment(instance, orders, text.parameters, anchors, notes, all_of)
+    return replace(text, comment=comment)
 
 
 def handwriting_note(kernel: Kernel, tiles: TilePlan) -> str:

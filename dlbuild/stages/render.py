@@ -3,7 +3,6 @@
 Nothing here sees a weight: equal structures give equal bytes.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,14 +15,12 @@ from dlbuild.emit.names import identifier
 from dlbuild.ir import codec
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.image import MAGIC, ImageLayout
+from dlbuild.ir.merged import NOT_MERGED, MergedFunctions
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.target import Options, Target, is_tiled
 from dlbuild.ir.tile_plan import TilePlan
-from dlbuild.rulebook.derive import step_values
-from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.rulebook.value import Call, walk
 from dlbuild.stages.arena import (
     Arena,
     Member,
@@ -48,7 +45,9 @@ from dlbuild.stages.functions import Functions, functions, united
 from dlbuild.stages.image_code import image_header
 from dlbuild.stages.image_layout import image_layout
 from dlbuild.stages.interface import Port
+from dlbuild.stages.kernel_code import kernel_code, rounds
 from dlbuild.stages.memory_lines import memory_lines, near_texts, section_attribute, section_of
+from dlbuild.stages.merging import with_merged
 from dlbuild.stages.passes import again_macs
 from dlbuild.stages.sources import (
     Context,
@@ -73,6 +72,7 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
     target: Target,
     options: Options,
     name: str,
+    merged: MergedFunctions = NOT_MERGED,
 ) -> Mapping[str, str]:
     """Return the text of `<name>.h`, `<name>.c` and `<name>_weights.h`, and more as is needed.
 
@@ -88,18 +88,24 @@ def render(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         target: the chip.
         options: the build's options.
         name: the model's name, prefix of all external names.
+        merged: which of its functions are one.
 
     Raises:
         UserError: an element type has no C yet, or a static arena should share its memory, or an
             image of weights is asked for where a run cannot keep it.
     """
-    return render_sources(
-        sources(graph, profile, book, target, options, name, tiles), tiles, schedule
-    )
+    model = sources(graph, profile, book, target, options, name, tiles)
+    places = Places(graph, schedule, model.face, options)
+    kernels = functions(model, schedule, places, tiles)
+    if merged.merged:
+        kernels = with_merged(model, kernels, tiles, merged.merged)
+    return render_sources(model, tiles, schedule, kernels)
 
 
-def render_sources(model: Sources, tiles: TilePlan, schedule: Schedule) -> Mapping[str, str]:
-    """Return the texts as `render` does.
+def render_sources(
+    model: Sources, tiles: TilePlan, schedule: Schedule, kernels: Functions
+) -> Mapping[str, str]:
+    """Return the texts as `render` does. kernels: the functions that compute.
 
     Raises:
         UserError: as `render`.
@@ -124,7 +130,7 @@ def render_sources(model: Sources, tiles: TilePlan, schedule: Schedule) -> Mappi
         **_port_files(model),
         **tables,
         f"{name}.h": _header(model, tiles, schedule, rooms, layout),
-        f"{name}.c": _code(model, tiles, schedule, rooms),
+        f"{name}.c": _code(model, tiles, schedule, rooms, kernels),
     }
 
 
@@ -262,10 +268,15 @@ def _port(model: Sources, port: Port) -> Context:
     }
 
 
-def _code(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Arena, ...]) -> str:
+def _code(
+    model: Sources,
+    tiles: TilePlan,
+    schedule: Schedule,
+    rooms: tuple[Arena, ...],
+    kernels: Functions,
+) -> str:
     face, options = model.face, model.options
     places = Places(model.graph, schedule, face, options)
-    kernels = functions(model, schedule, places, tiles)
     strips = strip_code(model, tiles, schedule, places)
     texts = (*kernels.texts, *strips.kernels)
     is_static = options.arena == "static" and any(room.members for room in rooms)
@@ -283,16 +294,14 @@ def _code(model: Sources, tiles: TilePlan, schedule: Schedule, rooms: tuple[Aren
         "tables": model.tables.tables or is_image,
         "begun": BEGUN if is_image and options.input == "streamed" else "",
         "is_exact": any(
-            _rounds(model.instances[step.kernel]) for step in schedule.steps if step.is_code
+            rounds(model.instances[step.kernel]) for step in schedule.steps if step.is_code
         ),
         "has_static_arena": is_static,
         "is_aligned": any(room.align_bytes > room.natural_align_bytes for room in rooms),
         "rooms": [_room(model, schedule, room) for room in rooms if room.members],
         "checks": [check for room in rooms for check in _checks(model, room)],
         "helpers": [helper_text(model.environment, helper).rstrip("\n") for helper in helpers],
-        "kernels": [
-            f"{text.comment}\n{_in_section(text.text, face.macro)}".rstrip("\n") for text in texts
-        ],
+        "kernels": [kernel_code(text, face.macro) for text in texts],
         "strips": [found.text for found in strips.strips],
         "accessors": accessors(model, schedule),
         "entries": [
@@ -358,26 +367,6 @@ def _checks(model: Sources, room: Arena) -> list[str]:
         name = f"{room.name}_fits_{identifier(use.memory.rpartition('.')[2])}"
         checks.append(assertion(name, f"{size} <= {use.budget_bytes}"))
     return checks
-
-
-def _rounds(instance: Instance) -> bool:
-    """Return whether a kernel rounds a float32, where the model's formula counts to the bit."""
-    values = (
-        expr
-        for nest in instance.nests
-        for step in nest.steps
-        for value in step_values(step)
-        for expr in walk(value)
-    )
-    return any(isinstance(e, Call) and (e.function, e.type) == ("round", "f32") for e in values)
-
-
-def _in_section(text: str, macro: str) -> str:
-    """Put the macros that say where code lies, and what is compiled alone, before each function."""
-    text = re.sub(r"^static ", f"{macro}_CODE_SECTION\nstatic ", text, flags=re.MULTILINE)
-    return text.replace(
-        f"{macro}_CODE_SECTION\nstatic void ", f"{macro}_CODE_SECTION\n{macro}_KERNEL\nstatic void "
-    )
 
 
 def _declarations(model: Sources) -> str:

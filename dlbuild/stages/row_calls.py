@@ -152,7 +152,7 @@ class RowKernels:
         orders = self._orders(kernel, instance)
         nodes = list(dict.fromkeys(anchors))
         note = handwriting_note(self._model.profile.kernel[kernel], self._tiles)
-        comment = kernel_comment(instance, orders, text.parameters, nodes, note)
+        comment = kernel_comment(instance, orders, text.parameters, nodes, [note] if note else [])
         return replace(text, comment=comment)
 
     def _orders(self, kernel: str, instance: Instance) -> Mapping[str, tuple[int, ...]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dlbuild import __version__
 from dlbuild.emit.comments import block, extents, quoted
 from dlbuild.emit.ctypes import is_encoded, is_packed, storage
-from dlbuild.emit.environment import Environment, environment
+from dlbuild.emit.environment import Environment
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Registers, Target
@@ -17,6 +17,7 @@ from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.constant import Constant
 from dlbuild.stages.constants import Constants, constants, in_clusters, structure_digest
 from dlbuild.stages.interface import Interface, interface
+from dlbuild.stages.printer import printer_of
 
 TAG_DIGITS = 8
 """Hexadecimal digits of the digest that C compares; more do not fit its 32-bit integers."""
@@ -108,7 +109,7 @@ def sources(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         instances=instances,
         tables=tables,
         structure=structure_digest(graph, profile, tables),
-        environment=environment([folder / "templates" for folder in book.folders]),
+        environment=printer_of(book, options),
     )
 
 

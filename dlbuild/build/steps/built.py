@@ -7,6 +7,7 @@ from dlbuild.build.job import Settings
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec
 from dlbuild.ir.graph import Graph
+from dlbuild.ir.merged import merged_from
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.tile_plan import TilePlan
@@ -31,4 +32,5 @@ def built_from(settings: Settings, content: Callable[[str], bytes], folder: Path
         settings.options,
         folder,
         codec.decode(content("tiles"), TilePlan),
+        merged_from(content("merged")),
     )
