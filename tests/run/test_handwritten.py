@@ -226,19 +226,19 @@ def instance_of(name: str, rounding: Rounding, core: str) -> Instance:
     return instance
 
 
-def printed(name: str, rounding: Rounding, core: str) -> Printed:
-    """Return the function of a case, its instance, its numbers and its layouts."""
+def printed(name: str, rounding: Rounding, core: str, form: int = 0) -> Printed:
+    """Return the function of a case in a form, its instance, its numbers and its layouts."""
     plain = instance_of(name, rounding, core)
     orders = {o.name: o.order for o in plain.operands if o.order}
     assert not obstacle(plain, orders)
-    instance = with_kernel(plain)
+    instance = with_kernel(plain, form)
     constants = frozenset(o.name for o in instance.operands if o.tensor not in ("x", "a", "y"))
     assert is_one_run(instance, orders, constants)
     arrays = numbers(instance, len(name))
     arrays |= make(instance, arrays)
     text = render(
         instance,
-        f"{name}_{rounding}_{core}",
+        f"{name}_{rounding}_{core}{form}",
         orders,
         restrict=frozenset(o.name for o in instance.operands),
         constants=constants - {o.name for o in instance.operands if o.role == "scratch"},
@@ -270,6 +270,31 @@ def test_a_hand_written_kernel_computes_what_the_nest_means(
 
     np.testing.assert_array_equal(results[name, rounding, core]["y"], expected["y"])
     assert len(np.unique(expected["y"])) > 1 or expected["y"].size == 1
+
+
+def slower_forms() -> list[tuple[str, Rounding, str, int]]:
+    """Return each case with one rounding in each form of its kernel but the first."""
+    found = []
+    for name, rounding, core in EVERY:
+        kernel = instance_of(name, rounding, core).handwritten
+        assert kernel is not None
+        if rounding == "fixed":
+            found += [(name, rounding, core, form) for form in range(1, len(kernel.forms))]
+    return found
+
+
+def test_whole_kernels_compute_the_same_in_each_form(call_in_c: Calls) -> None:
+    cases = slower_forms()
+    assert {name for name, *_ in cases} >= {
+        "square_deep",
+        "wider_than_the_map",
+        "pointwise",
+        "flat",
+    }
+    results = call_in_c([printed(*case) for case in cases], QUICK)
+
+    for case, result in zip(cases, results, strict=True):
+        np.testing.assert_array_equal(result["y"], meant(case[0], case[2]), err_msg=str(case))
 
 
 VECTORS = {
