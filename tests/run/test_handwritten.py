@@ -274,7 +274,7 @@ def test_a_hand_written_kernel_computes_what_the_nest_means(
 
 def slower_forms() -> list[tuple[str, Rounding, str, int]]:
     """Return each case with one rounding in each form of its kernel but the first."""
-    found = []
+    found: list[tuple[str, Rounding, str, int]] = []
     for name, rounding, core in EVERY:
         kernel = instance_of(name, rounding, core).handwritten
         assert kernel is not None
