@@ -9,15 +9,20 @@ DLBUILD_HAND_PROGRAMS: how many programs of 20 cases each; 2 for each core by de
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any  # fields of a tiling
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
 from dlbuild.ir.target import Options
+from dlbuild.ir.tile_plan import Cut
 from dlbuild.ir.weights import Array
-from tests.run.test_tiles import CASES_PER_PROGRAM, Case, Shape, model, plans, random, run
+from dlbuild.stages.audit import AuditError
+from dlbuild.stages.audit_tiles import audit_tiles
+from tests.run.test_tiles import CASES_PER_PROGRAM, Case, Shape, book, model, plans, random, run
 
 PROGRAMS = int(os.environ.get("DLBUILD_HAND_PROGRAMS", "2"))
 CORES = (("dsp",), ("dsp", "mve"), ("x86",))
@@ -133,3 +138,30 @@ def test_tasks_of_hand_written_kernels_come_through_a_memory_between(
     tilings = [tiling for plan in made for tiling in plan.tiles.tilings]
     assert any(tiling.is_handwritten and tiling.around for tiling in tilings)
     assert run(drawn, tmp_path, made=made) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"buffers": -1}, "quads has no 432 numbers of working memory"),
+        ({"loops": (Cut("m", 3),)}, "3 of the channels m are computed at a time"),
+        ({"loops": (Cut("c", 8),)}, "a hand-written kernel is cut along c"),
+        ({"loops": (Cut("oh", 2),)}, "a hand-written kernel is cut along oh"),
+    ],
+)
+def test_what_a_hand_written_kernel_cannot_compute_is_caught(
+    tmp_path: Path, change: dict[str, Any], fault: str
+) -> None:
+    shape = Shape((12, 9), 32, (32, 6), 1, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1))
+    case = Case(conv(shape, 1), NHWC, features=("dsp",))
+    made = plans(case, tmp_path)
+    (found,) = made.tiles.tilings
+    assert found.is_handwritten
+    assert not found.is_by_rows
+    changed = {**change, "buffers": found.buffers[:-1]} if "buffers" in change else change
+    tiles = replace(made.tiles, tilings=(replace(found, **changed),))
+
+    with pytest.raises(AuditError) as caught:
+        audit_tiles(made.graph, made.profile, tiles, case.target, case.options, book())
+
+    assert str(caught.value) == f"conv1: {fault}"

@@ -261,7 +261,7 @@ def chain_of(seed: int) -> Chain:
 
 
 @pytest.mark.parametrize("seed", range(CASES))
-def test_random_networks_give_the_same_layer_by_layer_in_strips_and_in_parts_of_rows(
+def test_random_networks_give_the_same_layer_by_layer_in_strips_in_parts_of_rows_and_in_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made, seed: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -277,12 +277,26 @@ def test_random_networks_give_the_same_layer_by_layer_in_strips_and_in_parts_of_
     targets: dict[str, dict[str, object]] = {
         core: {"extends": CORES.get(core, "host")} for core in ("m4f", "m55", "pc")
     }
-    recipe = {"version": 1, "models": models, "targets": targets}
+    memories = {
+        "tcm": {"size": "600 B", "holds": ["tiles"]},
+        "sram": {"holds": ["arena"]},
+        "flash": {"holds": ["weights"]},
+    }
+    pairs = [{"model": model, "target": list(targets)} for model in models]
+    pairs.append({"model": "layers", "target": ["near"]})
+    targets["near"] = {"extends": CORES["m4f"], "memories": memories}
+    recipe = {"version": 1, "models": models, "targets": targets, "builds": pairs}
     Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
 
     engine, builds = made()
 
     here = figures_of(engine, builds["layers@pc"], steps=False, count=False)
+    near = builds["layers@near"]
+    tiles = codec.decode(engine.content(near, "tiles"), TilePlan)
+    there = figures_of(engine, near, steps=False)
+    assert any(tiling.is_handwritten and tiling.loops for tiling in tiles.tilings)
+    assert there.faults == ()
+    assert there.content == here.content
     for name, core in product(models, ("m4f", "m55")):
         one = builds[f"{name}@{core}"]
         profile = codec.decode(engine.content(one, "profile"), Profile)
