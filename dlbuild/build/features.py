@@ -1,19 +1,29 @@
-"""Features of targets: words by which variants and hand-written kernels of rules are chosen."""
+"""Words of targets that rules have: features that they ask for, hand-written kernels."""
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dlbuild.base.spelling import suggestion
-from dlbuild.base.yamlsrc import Items, file_text, word
+from dlbuild.base.yamlsrc import Items, Table, file_text, word
 from dlbuild.build.targets import TargetTable
 
 FEATURES = frozenset(("dsp", "fpu", "mve", "x86"))
 """What built-in rules ask for, and `fpu`, with which requantisation is exact by default."""
 
+KERNELS = frozenset(
+    (
+        *("conv_dsp", "conv_mve", "conv_pairs", "dense_dsp", "dense_mve"),
+        *("depthwise_dsp", "depthwise_mve", "depthwise_pairs"),
+    )
+)
+"""Hand-written kernels of built-in rules."""
+
 
 def check_features(targets: Iterable[TargetTable], packs: Sequence[Path]) -> None:
     """Refuse a feature that no rule asks for, since a misspelt one would only be slow.
+
+    And what is said of a kernel that no rule has.
 
     Raises:
         UserError: where it stands, and which one it may be.
@@ -25,6 +35,12 @@ def check_features(targets: Iterable[TargetTable], packs: Sequence[Path]) -> Non
             if feature not in FEATURES and not any(_names(pack, feature) for pack in packs):
                 raise node.error(
                     f"no rule asks for the feature '{feature}'", fix=suggestion(feature, FEATURES)
+                )
+        rates = target.entries.get("kernels")
+        for name, node in rates.keys.items() if isinstance(rates, Table) else ():
+            if name not in KERNELS and not any(_names(pack, name) for pack in packs):
+                raise node.error(
+                    f"no rule has a hand-written kernel '{name}'", fix=suggestion(name, KERNELS)
                 )
 
 

@@ -28,13 +28,17 @@ class Kind(Protocol):
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a table. later: known, but no stage honours it yet, so it is refused."""
+    """One key of a table. later: known, but no stage honours it yet, so it is refused.
+
+    example: how it may be written, for who left out what is required.
+    """
 
     name: str
     kind: Kind
     about: str
     required: bool = False
     later: bool = False
+    example: str = ""
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,7 @@ class Record:
         entries.check_keys(known, owner)
         for key in self.keys:
             if key.required:
-                entries.require(key.name, owner)
+                entries.require(key.name, owner, key.example)
         for name, mark in entries.keys.items():
             if known[name].later:
                 raise _not_yet(mark, f"'{name}'", "leave it out")

@@ -1,5 +1,6 @@
 """Options of one build: from the nodes of dlbuild.yaml and from `-D key=value`."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,28 +8,64 @@ from typing import Any
 from dlbuild.base.spelling import suggestion
 from dlbuild.base.units import SIZE, whole
 from dlbuild.base.yamlsrc import Node, Scalar, Source, Table, flag, integer, number, table, word
+from dlbuild.build.kinds import Quantity
 from dlbuild.build.schema import BUILD, OPTION_KEYS
-from dlbuild.ir.target import Options
+from dlbuild.ir.target import Options, Target
+
+MEMORY = "memory."
+"""In front of the name of a memory, whose size is overridden."""
 
 
-def read_override(text: str) -> tuple[str, Node]:
-    """Read `key=value` of the command line.
+def read_override(text: str, option: str = "-D") -> tuple[str, Node]:
+    """Read `key=value` that an option of the command line gives.
 
     Raises:
         UserError: no value, an unknown option, or a value it cannot have.
     """
     name, equals, value = text.partition("=")
-    source = Source("-D", (text,))
+    source = Source(option, (text,))
     key = Scalar(source, 1, 1, name)
     if not equals:
-        raise key.error(f"'{text}' gives no value", fix=f"write -D {name}=VALUE")
-    if name not in OPTION_KEYS:
-        raise key.error(f"a build has no option '{name}'", fix=suggestion(name, OPTION_KEYS))
+        raise key.error(f"'{text}' gives no value", fix=f"write {option} {name}=VALUE")
     node = Scalar(source, 1, len(name) + 2, value)
+    if name.startswith(MEMORY):
+        Quantity(SIZE).check(node, f"'{name}'")
+        return name, node
+    if name not in OPTION_KEYS:
+        known = [*OPTION_KEYS, f"{MEMORY}sram"]
+        raise key.error(f"a build has no option '{name}'", fix=suggestion(name, known))
     BUILD.check(
-        Table(source, 1, 1, {"model": Scalar(source, 1, 1, "m"), name: node}, {name: key}), "-D"
+        Table(source, 1, 1, {"model": Scalar(source, 1, 1, "m"), name: node}, {name: key}), option
     )
     return name, node
+
+
+def resized(
+    targets: Mapping[str, Target], overrides: Iterable[tuple[str, Node]]
+) -> Mapping[str, Target]:
+    """Return targets with the sizes of memories that overrides give.
+
+    Raises:
+        UserError: none of them has a memory of that name.
+    """
+    for key, node in overrides:
+        name = key.removeprefix(MEMORY)
+        if name == key:
+            continue
+        known = {memory.name for target in targets.values() for memory in target.memories}
+        if name not in known:
+            raise node.error(f"no target has a memory '{name}'", fix=suggestion(name, known))
+        size = whole(word(node, name), SIZE)
+        targets = {each: _with_size(target, name, size) for each, target in targets.items()}
+    return targets
+
+
+def _with_size(target: Target, name: str, size: int) -> Target:
+    memories = tuple(
+        replace(memory, size_bytes=size) if memory.name == name else memory
+        for memory in target.memories
+    )
+    return replace(target, memories=memories)
 
 
 def _beside(node: Node, path: str) -> str:

@@ -43,7 +43,7 @@ PIPELINE = Pipeline(
             reads=("model_graph",),
             makes=("graph",),
             target=(
-                *("name", "features", "cycles", "registers", "memories", "stack_bytes"),
+                *("name", "features", "cycles", "kernels", "registers", "memories", "stack_bytes"),
                 *("resources", "clusters", "parameters", "toolchain", "runner"),
             ),
             options=_PLAN_OPTIONS,
@@ -65,7 +65,7 @@ PIPELINE = Pipeline(
             f"{_STEPS}.profile",
             reads=("graph",),
             makes=("profile",),
-            target=("features", "cycles", "registers", "resources"),
+            target=("features", "cycles", "kernels", "registers", "resources"),
             options=("optimize", "requantize", "layout", "input", "output"),
             folders=("rules/ops",),
             libraries=("jinja2", "numpy", "ml_dtypes", "pyyaml"),

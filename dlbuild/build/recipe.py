@@ -21,7 +21,7 @@ from dlbuild.base.yamlsrc import (
 )
 from dlbuild.build.features import check_features
 from dlbuild.build.job import Tolerance
-from dlbuild.build.options import options_with, read_override
+from dlbuild.build.options import options_with, read_override, resized
 from dlbuild.build.project import Build, Model, Recipe
 from dlbuild.build.schema import INCLUDED, OPTION_KEYS, PROJECT
 from dlbuild.build.targets import TargetBook, TargetTable, read_target_files, target_files
@@ -76,9 +76,10 @@ def read_recipe(file: Path = Path(PROJECT_FILE), overrides: Sequence[str] = ()) 
     resolver = _Resolver(found, book, extra)
     builds = resolver.builds()
     names = tuple(dict.fromkeys((*own, *(build.target for build in builds))))
+    targets = {name: book.resolve(name).target for name in names}
     return Recipe(
         models=models,
-        targets={name: book.resolve(name).target for name in names},
+        targets=resized(targets, extra),
         builds=builds,
         packs=packs,
         files=(*found.files, *files),
@@ -127,6 +128,16 @@ def _twice(noun: str, mark: Scalar, first: Scalar) -> UserError:
 
 def _items(node: Node | None) -> Items | tuple[()]:
     return () if node is None else items(node, "a list")
+
+
+def _asked(node: Node, what: str, known: Sequence[str]) -> list[tuple[str, Node]]:
+    """Return the names that a build asks for, one or a list of them, and where each stands."""
+    several = node.items if isinstance(node, Items) else (node,)
+    names = [(word(each, f"'{what}'"), each) for each in several]
+    for name, each in names:
+        if name not in known:
+            raise each.error(f"there is no {what} '{name}'", fix=suggestion(name, known))
+    return names
 
 
 def _named(node: Node | None) -> list[tuple[str, Scalar, Table]]:
@@ -244,26 +255,17 @@ class _Resolver:
         return tuple(self._build(m, t, None) for m in self.found.models for t in targets)
 
     def _of_entry(self, entry: Table) -> list[tuple[Build, Node]]:
-        model_node = entry["model"]
-        model = word(model_node, "'model'")
-        if model not in self.found.models:
-            raise model_node.error(
-                f"there is no model '{model}'", fix=suggestion(model, self.found.models)
-            )
-        asked = entry.get("target")
-        if asked is None:
-            names: list[tuple[str, Node]] = [
-                (name, entry) for name in tuple(self.found.targets) or ("host",)
-            ]
-        else:
-            several = asked.items if isinstance(asked, Items) else (asked,)
-            names = [(word(node, "'target'"), node) for node in several]
-        for target, node in names:
-            if target not in self.book.names:
-                raise node.error(
-                    f"there is no target '{target}'", fix=suggestion(target, self.book.names)
-                )
-        return [(self._build(model, target, entry), node) for target, node in names]
+        models = _asked(entry["model"], "model", tuple(self.found.models))
+        targets: list[tuple[str, Node]] = [
+            (name, entry) for name in tuple(self.found.targets) or ("host",)
+        ]
+        if asked := entry.get("target"):
+            targets = _asked(asked, "target", self.book.names)
+        return [
+            (self._build(model, target, entry), at if len(models) == 1 else node)
+            for model, node in models
+            for target, at in targets
+        ]
 
     def _build(self, model: str, target: str, entry: Table | None) -> Build:
         resolved = self.book.resolve(target)

@@ -104,7 +104,13 @@ _OF_BUILDS = (
 
 BUILD = Record(
     (
-        Key("model", Text(_NAME, _NAME_LIKE), "A name of `models`.", required=True),
+        Key(
+            "model",
+            ListOf(Text(_NAME, _NAME_LIKE), or_one=True),
+            "A name of `models`, or a list of them.",
+            required=True,
+            example="model: NAME",
+        ),
         Key(
             "target",
             ListOf(Text(), or_one=True),
@@ -179,6 +185,13 @@ MEMORY = Record(
 )
 
 _MEMORY_NAME = ("[A-Za-z][A-Za-z0-9_]*", "letters, digits and _")
+
+KERNEL_RATE = Record(
+    (
+        Key("mac", Real(least=0.0), "Cycles for each MAC.", required=True),
+        Key("output", Real(least=0.0), "And for each element it writes.", required=True),
+    )
+)
 
 RESOURCES = Record(
     (
@@ -268,8 +281,9 @@ TARGET = Record(
         Key(
             "cycles",
             MapOf(Quantity(COST), "dtype", "|".join(sorted(DTYPES)), "a dtype such as int8"),
-            "Cycles per MAC for each dtype.",
+            "Cycles of loops for each MAC, by dtype.",
         ),
+        Key("kernels", MapOf(KERNEL_RATE, "kernel"), "Cycles of hand-written kernels, by name."),
         Key(
             "registers",
             Record(
@@ -300,7 +314,7 @@ TARGET = Record(
 
 PROJECT = Record(
     (
-        Key("version", Whole(1, only=1), "Always 1.", required=True),
+        Key("version", Whole(1, only=1), "Always 1.", required=True, example="version: 1"),
         Key("packs", ListOf(_FILE), "Folders with more rules, templates and targets."),
         Key("include", ListOf(_FILE), "YAML files merged first."),
         Key("models", MapOf(MODEL, "model", _NAME, _NAME_LIKE), "The networks."),

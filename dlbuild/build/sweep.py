@@ -7,7 +7,7 @@ it made is in the store, so that a second sweep, or one that was broken off, run
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -15,14 +15,12 @@ from pathlib import Path
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import package_folder
 from dlbuild.base.spelling import suggestion
-from dlbuild.base.units import SIZE, QuantityError, whole
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
-from dlbuild.build.options import read_override
+from dlbuild.build.options import MEMORY, read_override
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.project import Build, Recipe
 from dlbuild.build.recipe import read_recipe
-from dlbuild.build.schema import OPTION_KEYS
 from dlbuild.build.sizes import decode_sizes
 from dlbuild.build.steps.book import book_of
 from dlbuild.emit.helpers import helper_names
@@ -35,7 +33,6 @@ from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.run.toolchain import identify
 from dlbuild.stages.passes import again_macs
 
-_MEMORY = "memory."
 _LOADED_NS = time.time_ns()
 """When this process loaded our code, whose digests are in the keys of what it makes."""
 
@@ -98,18 +95,8 @@ def read_axis(text: str) -> Axis:
         raise UserError(
             f"'{text}' gives no values", where="--over", fix=f"write {key}=A,B", exit_code=2
         )
-    if not key.startswith(_MEMORY) and key not in OPTION_KEYS:
-        raise UserError(
-            f"a build has no option '{key}'",
-            where="--over",
-            fix=suggestion(key, [*OPTION_KEYS, f"{_MEMORY}sram"]),
-            exit_code=2,
-        )
     for value in values:
-        if not key.startswith(_MEMORY):
-            read_override(f"{key}={value}")
-        else:
-            _size(value)
+        read_override(f"{key}={value}", "--over")
     return Axis(key, values)
 
 
@@ -184,25 +171,9 @@ def best(outcomes: Sequence[Outcome]) -> frozenset[Point]:
 
 
 def _recipe(point: Point) -> Recipe:
-    settings = dict(point.settings)
-    overrides = [f"{k}={v}" for k, v in settings.items() if not k.startswith(_MEMORY)]
-    sizes = {
-        key.removeprefix(_MEMORY): _size(value)
-        for key, value in settings.items()
-        if key.startswith(_MEMORY)
-    }
-    recipe = read_recipe(Path(point.recipe), overrides)
-    target = recipe.targets[point.target]
-    memories = tuple(
-        replace(memory, size_bytes=sizes.get(memory.name, memory.size_bytes))
-        for memory in target.memories
-    )
+    recipe = read_recipe(Path(point.recipe), [f"{k}={v}" for k, v in point.settings])
     builds = [b for b in recipe.builds if (b.model, b.target) == (point.model, point.target)]
-    targets: Mapping[str, Target] = {
-        **recipe.targets,
-        point.target: replace(target, memories=memories),
-    }
-    return replace(recipe, builds=tuple(builds), targets=targets)
+    return replace(recipe, builds=tuple(builds))
 
 
 def _measured(engine: Engine, one: Build, point: Point) -> Outcome:
@@ -225,18 +196,11 @@ def _measured(engine: Engine, one: Build, point: Point) -> Outcome:
 
 def _check_memory(key: str, target: Target) -> None:
     names = [memory.name for memory in target.memories]
-    name = key.removeprefix(_MEMORY)
-    if key.startswith(_MEMORY) and name not in names:
+    name = key.removeprefix(MEMORY)
+    if key.startswith(MEMORY) and name not in names:
         raise UserError(
             f"target '{target.name}' has no memory '{name}'",
             where="--over",
             fix=suggestion(name, names) if names else "give it memories",
             exit_code=2,
         )
-
-
-def _size(text: str) -> int:
-    try:
-        return whole(text, SIZE)
-    except QuantityError as error:
-        raise UserError(str(error), where="--over", fix=error.fix, exit_code=2) from None

@@ -15,12 +15,13 @@ from dlbuild.base.yamlsrc import (
     Table,
     integer,
     items,
+    number,
     read_file,
     table,
     word,
 )
 from dlbuild.build.schema import OPTION_KEYS, TARGET
-from dlbuild.ir.target import Board, Cluster, Dma, Memory, Registers, Target, Toolchain
+from dlbuild.ir.target import Board, Cluster, Dma, Memory, Rate, Registers, Target, Toolchain
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,8 @@ def _apply(said: TargetTable, base: ResolvedTarget) -> ResolvedTarget:
 
 def _with_devices(target: Target, key: str, node: Node) -> Target:
     """Lay what computes or copies over a target; other keys are options, or are done."""
+    if key == "kernels":
+        return replace(target, kernels=_kernels(table(node, key), target.kernels))
     if key == "dma":
         return replace(target, dma=_dma(table(node, key), target.dma or Dma()))
     if key == "resources":
@@ -218,9 +221,9 @@ def _memories(node: Node, base: tuple[Memory, ...]) -> tuple[Memory, ...]:
             _check_holds(name, entries[name], tuple(kept))
     merged = {**kept, **{name: make(kept.get(name)) for name, make in ours.items()}}
     order = list(kept)
-    for number, name in enumerate(ours):
+    for place, name in enumerate(ours):
         if name not in kept:
-            after = next((n for n in list(ours)[number:] if n in kept), None)
+            after = next((n for n in list(ours)[place:] if n in kept), None)
             order.insert(order.index(after) if after else len(order), name)
     return tuple(merged[name] for name in order)
 
@@ -296,6 +299,16 @@ def _dma(entries: Table, base: Dma) -> Dma:
     if "align" in entries:
         base = replace(base, align_bytes=whole(word(entries["align"], "align"), SIZE))
     return base
+
+
+def _kernels(entries: Table, base: Mapping[str, Rate]) -> Mapping[str, Rate]:
+    """The rate of each kernel replaces that of the base."""
+    merged = {**base, **{name: _rate(table(entries[name], name)) for name in entries}}
+    return {name: merged[name] for name in sorted(merged)}
+
+
+def _rate(entries: Table) -> Rate:
+    return Rate(**{key: number(entries[key], key) for key in entries})
 
 
 def _registers(node: Node, base: Registers) -> Registers:

@@ -62,7 +62,7 @@ def parser_of(verb: str, summary: str) -> Parser:
         dest="overrides",
         action="append",
         default=[],
-        help="override an option of every build",
+        help="override an option of every build, or the size of memory.NAME",
     )
     common.add_argument("--debug", action="store_true", help="show a traceback of internal errors")
     return parser

@@ -86,6 +86,7 @@ def _target(target: Target) -> Plain:
         "stack": _size(target.stack_bytes),
         "features": list(target.features),
         "cycles": {dtype: f"{cost:g} /MAC" for dtype, cost in target.cycles.items()},
+        "kernels": {name: asdict(rate) for name, rate in target.kernels.items()},
         "resources": {} if target.clusters else dict([target.resources]),
         "clusters": [_cluster(cluster, target.resources[0]) for cluster in target.clusters],
         "parameters": target.parameters if target.clusters else None,

@@ -76,9 +76,18 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """One chip. `memories` are from near to far; `cycles` is cycles for each MAC by dtype.
+class Rate:
+    """What a hand-written kernel takes, in cycles: of each MAC, and of each element it writes."""
 
+    mac: float = 0.0
+    output: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One chip. `memories` are from near to far.
+
+    cycles: of loops, for each MAC by dtype. kernels: of hand-written kernels, by their names.
     resources: what computes, and how many; of all clusters together. clusters: none, or several.
     parameters: whether clusters read one table of weights, or each its own in a memory of its own.
     board, runner: how a program is linked and run there; without a runner it runs on this machine.
@@ -88,6 +97,7 @@ class Target:
     memories: tuple[Memory, ...] = ()
     features: tuple[str, ...] = ()
     cycles: Mapping[str, float] = field(default_factory=dict)
+    kernels: Mapping[str, Rate] = field(default_factory=dict)
     resources: tuple[str, int] = ("cores", 1)
     clusters: tuple[Cluster, ...] = ()
     parameters: Literal["shared", "replicated"] = "shared"

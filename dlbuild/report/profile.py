@@ -35,7 +35,7 @@ def profile_text(
     yield from (f"  {line}" for line in table_text(_HEADER, rows))
     yield from _obstacles(profile, tiles)
     if not any(found.is_measured for found in costs.kernels):
-        yield "  predicted from the target's 'cycles', whatever the code; 'dlbuild bench' measures"
+        yield "  predicted from the target's 'cycles' and 'kernels'; 'dlbuild bench' measures"
 
 
 def _obstacles(profile: Profile, tiles: TilePlan) -> Iterator[str]:

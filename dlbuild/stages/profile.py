@@ -100,11 +100,12 @@ def _kernel(
         o.name: order_of.get(o.tensor, own_order(o)) for o in used if o.role in ("input", "output")
     }
     work = cost(instance)
+    handwriting = _handwriting(instance, orders, constants)
     communication = graph.clusters.communication.get(group.anchor)
     # What only names a part of what the caller gives is no communication in memory.
     is_moved = communication is not None and communication.kind != "scatter"
-    moved = sum(graph.tensor[name].count for name in group.writes) if is_moved else 0
-    moved_cycles = MOVE_CYCLES * moved
+    written = sum(graph.tensor[name].count for name in group.writes)
+    moved_cycles = MOVE_CYCLES * written if is_moved else 0
     return Kernel(
         name=f"{_stem(instance)}{number}",
         anchor=group.anchor,
@@ -119,9 +120,9 @@ def _kernel(
         flops=work.flops,
         bytes_read=work.bytes_read,
         bytes_written=work.bytes_written,
-        cycles=predicted_cycles(work, target) + moved_cycles,
+        cycles=predicted_cycles(work, target, handwriting, written) + moved_cycles,
         alias=None if is_moved else _alias(instance, orders, reads),
-        handwriting=_handwriting(instance, orders, constants),
+        handwriting=handwriting,
         in_place=()
         if is_moved
         else tuple(pair for pair in in_place(instance, orders) if pair[0] in reads),
@@ -153,8 +154,23 @@ def _alias(instance: Instance, orders: Orders, reads: tuple[str, ...]) -> Alias 
     return Alias(source, view.offset_bytes) if source in reads else None
 
 
-def predicted_cycles(work: Cost, target: Target) -> int:
-    """Return the target's cycles for each MAC of its type, and one for each further operator."""
+def predicted_cycles(
+    work: Cost, target: Target, handwriting: Handwriting | None = None, written: int = 0
+) -> int:
+    """Return what the target says of a hand-written kernel that computes it, else of loops.
+
+    Of loops so many cycles for each MAC of its type, and one for each further operator.
+
+    Args:
+        work: what is computed.
+        target: the chip.
+        handwriting: the rule's hand-written kernel, or why it computes nothing here.
+        written: elements.
+    """
+    if handwriting is not None and not handwriting.obstacle:
+        rate = target.kernels.get(handwriting.name)
+        if rate is not None:
+            return round(work.macs * rate.mac + written * rate.output)
     macs = sum(count * _cycles_of(dtype, target) for dtype, count in work.macs_of)
     return round(macs) + work.further_flops
 

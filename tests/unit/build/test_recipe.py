@@ -8,10 +8,11 @@ import pytest
 
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
-from dlbuild.build.features import FEATURES
+from dlbuild.build.features import FEATURES, KERNELS
 from dlbuild.build.project import Recipe
 from dlbuild.build.recipe import read_recipe
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Options, Rate, Target
+from dlbuild.rulebook.load import load_rules
 
 MODELS = "version: 1\nmodels: {kws: {source: kws.onnx}}\n"
 
@@ -90,7 +91,7 @@ def test_a_target_keeps_what_it_does_not_override() -> None:
         ("flash", 262144, ("weights",)),
         ("ccm", 16384, ("tiles",)),
     ]
-    assert (board.cycles["int8"], board.cycles["float32"]) == (2.0, 8.0)
+    assert (board.cycles["int8"], board.cycles["float32"]) == (2.0, 3.1)
     assert board.toolchain.cc == "arm-none-eabi-gcc"
     assert board.toolchain.cflags[-2:] == ("-mfpu=fpv4-sp-d16", "-g")
     assert board.stack_bytes == 2048
@@ -215,6 +216,28 @@ def test_a_pack_may_ask_for_a_feature_of_its_own() -> None:
     assert "no rule asks for the feature 'hifi'" in error_of(recipe % "hifi")
 
 
+def test_a_rate_of_a_kernel_replaces_that_of_the_base() -> None:
+    found = target("{board: {extends: cortex-m4f, kernels: {conv_dsp: {mac: 2, output: 9.5}}}}")
+    assert found.kernels["conv_dsp"] == Rate(2.0, 9.5)
+    kept = target("{board: {extends: cortex-m4f}}").kernels
+    assert found.kernels["dense_dsp"] == kept["dense_dsp"] != Rate()
+
+
+def test_a_kernel_that_no_rule_has_is_refused() -> None:
+    said = "targets: {board: {kernels: {conv_dps: {mac: 1, output: 1}}}}\n"
+    assert error_of(MODELS + said) == (
+        "dlbuild.yaml:3:29: error: no rule has a hand-written kernel 'conv_dps'\n"
+        "  3 | targets: {board: {kernels: {conv_dps: {mac: 1, output: 1}}}}\n"
+        "    |                             ^\n"
+        "  fix: did you mean 'conv_dsp'?"
+    )
+
+
+def test_built_in_rules_have_the_known_kernels() -> None:
+    rules = load_rules([builtin_folder()]).rules.values()
+    assert {k.name for of_kind in rules for rule in of_kind for k in rule.kernels} == KERNELS
+
+
 def test_built_in_rules_ask_for_the_known_features() -> None:
     files = (builtin_folder() / "rules" / "ops").glob("*.yaml")
     asked = {
@@ -301,7 +324,7 @@ def test_a_size_without_a_unit_is_refused() -> None:
         (
             "models: {kws: {source: kws.onnx}}",
             "dlbuild.yaml:1:1: error: dlbuild.yaml needs the key 'version'",
-            "",
+            "add version: 1",
         ),
         ("version: 1", "dlbuild.yaml: error: no model is given", "add models:"),
         ("", "dlbuild.yaml: error: the file is empty", "begin with version: 1"),
@@ -487,3 +510,42 @@ def test_a_built_in_target_is_complete(name: str) -> None:
     assert [memory.name for memory in found.memories] == ["sram", "flash"]
     assert {"int8", "float32"} <= set(found.cycles)
     assert found.toolchain.cc.endswith(("gcc", "cc"))
+
+
+def test_the_size_of_a_memory_is_overridden_in_each_target_that_has_it() -> None:
+    Path("dlbuild.yaml").write_text(
+        f"{MODELS}targets:\n"
+        "  a: {extends: cortex-m4f, memories: {sram: 8 KiB}}\n"
+        "  b: {extends: cortex-m4f, memories: {sram: 8 KiB, tcm: {size: 1 KiB, holds: [tiles]}}}\n"
+    )
+    found = read_recipe(Path("dlbuild.yaml"), ["memory.tcm=2 KiB", "memory.sram=6 KiB"]).targets
+    sizes = {
+        name: {memory.name: memory.size_bytes for memory in target.memories}
+        for name, target in found.items()
+    }
+    assert sizes["a"] == {"sram": 6144, "flash": None}
+    assert sizes["b"] == {"sram": 6144, "tcm": 2048, "flash": None}
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("memory.srm=6 KiB", "-D:1:12: error: no target has a memory 'srm'"),
+        ("memory.sram=6", "'memory.sram': the size '6' has no unit"),
+    ],
+)
+def test_a_wrong_size_of_a_memory_is_refused(override: str, message: str) -> None:
+    Path("dlbuild.yaml").write_text(f"{MODELS}targets: {{a: {{extends: host}}}}\n")
+    with pytest.raises(UserError) as caught:
+        read_recipe(Path("dlbuild.yaml"), [override])
+    assert message in str(caught.value)
+
+
+def test_a_build_may_name_several_models() -> None:
+    found = read(
+        "version: 1\nmodels: {kws: {source: kws.onnx}, vad: {source: kws.onnx}}\n"
+        "builds: [{model: [kws, vad], target: [host, cortex-m3], optimize: ram}]\n"
+    )
+    labels = [build.label for build in found.builds]
+    assert labels == ["kws@host", "kws@cortex-m3", "vad@host", "vad@cortex-m3"]
+    assert {build.options.optimize for build in found.builds} == {"ram"}

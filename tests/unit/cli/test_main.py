@@ -208,6 +208,7 @@ def test_the_resolved_recipe_means_the_same(capsys: pytest.CaptureFixture[str]) 
         ("extends: host", "stack: 2 KiB"),
         ("extends: host", "profile: times.json"),
         ("extends: host", "cycles: {int8: 2 /MAC}"),
+        ("extends: host", "kernels: {conv_pairs: {mac: 0.5, output: 2.0}}"),
         (
             "extends: host",
             "memories: {near: {holds: [tiles], copy: {setup: 40 cycles, rate: 4 B/cycle}}}",

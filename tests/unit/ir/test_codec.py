@@ -11,7 +11,7 @@ from dlbuild.ir.codec import decode, encode
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, Quantized, Tensor, Value
 from dlbuild.ir.profile import Alias, Kernel, Layout, Profile
 from dlbuild.ir.schedule import Buffer, MemoryUse, Schedule, Step
-from dlbuild.ir.target import Memory, Options, Target, Toolchain
+from dlbuild.ir.target import Memory, Options, Rate, Target, Toolchain
 from dlbuild.ir.tile_plan import Box, Tile, TilePlan
 
 GRAPH = Graph(
@@ -93,6 +93,7 @@ VALUES: list[object] = [
         (Memory("sram", 49152, holds=("arena",), copy_bytes_per_cycle=-0.0),),
         ("fpu",),
         {"float32": 3.0, "int8": 1.3},
+        {"conv_dsp": Rate(0.8, 20.0)},
         ("threads", 2),
         toolchain=Toolchain(cflags=("-Os",)),
     ),
