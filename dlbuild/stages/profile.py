@@ -18,6 +18,7 @@ from dlbuild.rulebook.kept import kept
 from dlbuild.rulebook.kernels import matched_in, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.carried import behind_readers
+from dlbuild.stages.forms import NEST_COST
 from dlbuild.stages.layout import layouts
 from dlbuild.stages.select import Group, select
 
@@ -159,7 +160,8 @@ def predicted_cycles(
 ) -> int:
     """Return what the target says of a hand-written kernel that computes it, else of loops.
 
-    Of loops so many cycles for each MAC of its type, and one for each further operator.
+    Of loops so many cycles for each MAC of its type, and one for each further operator; of a
+    hand-written kernel that the target does not know a part of that.
 
     Args:
         work: what is computed.
@@ -167,12 +169,13 @@ def predicted_cycles(
         handwriting: the rule's hand-written kernel, or why it computes nothing here.
         written: elements.
     """
-    if handwriting is not None and not handwriting.obstacle:
-        rate = target.kernels.get(handwriting.name)
-        if rate is not None:
-            return round(work.macs * rate.mac + written * rate.output)
+    is_faster = handwriting is not None and not handwriting.obstacle
+    rate = target.kernels.get(handwriting.name) if handwriting is not None else None
+    if is_faster and rate is not None:
+        return round(work.macs * rate.mac + written * rate.output)
     macs = sum(count * _cycles_of(dtype, target) for dtype, count in work.macs_of)
-    return round(macs) + work.further_flops
+    loops = round(macs) + work.further_flops
+    return round(loops / NEST_COST) if is_faster else loops
 
 
 def _cycles_of(dtype: str, target: Target) -> float:

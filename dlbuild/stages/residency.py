@@ -98,7 +98,11 @@ class Cutting:
             near: what the empty near memory offers to the kernel.
         """
         self.kernel = kernel
-        self._ways = [_Way(space, near) for space in spaces]
+        faster = kernel.handwriting
+        loops = NEST_COST if faster is not None and not faster.obstacle else 1.0
+        self._ways = [
+            _Way(space, near, space.hand.cost if space.hand else loops) for space in spaces
+        ]
         self._known: dict[tuple[frozenset[str], int], Chosen | None] = {}
 
     def best(self, staying: frozenset[str], size_bytes: int) -> Chosen | None:
@@ -141,11 +145,10 @@ def scratch_bytes(space: TileSpace, near: Near) -> int:
 class _Way:
     """One way to compute a kernel in tasks, hand-written or by loops."""
 
-    def __init__(self, space: TileSpace, near: Near) -> None:
+    def __init__(self, space: TileSpace, near: Near, cost: float) -> None:
+        """cost: how long the computation takes over what is predicted of the kernel."""
         self.space = space
-        # What a target's cost table says is what loops take.
-        cycles = near.cycles * space.hand.cost / NEST_COST if space.hand else near.cycles
-        self._near = replace(near, cycles=round(cycles))
+        self._near = replace(near, cycles=round(near.cycles * cost))
         self._scratch_bytes = scratch_bytes(space, near)
         self._tables: dict[frozenset[str], Table] = {}
 
