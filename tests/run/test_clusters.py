@@ -52,7 +52,7 @@ def project(folder: Path, model: str, target: dict[str, object], batch: int = BA
     recipe = {
         "version": 1,
         "models": {"digits": {"source": "digits.onnx"}},
-        "targets": {"here": {"extends": "host", **target}},
+        "targets": {"here": {"extends": "host", "features": ["fpu"], **target}},
     }
     (folder / "dlbuild.yaml").write_text(yaml.safe_dump(recipe))
 
@@ -87,6 +87,18 @@ def test_clusters_compute_what_the_model_does(
     assert {step.core for step in made.schedule.steps} == set(range(4))
     _check_file(path_of(engine.out, one, "clustered"), samples[0].inputs)
     assert formatted(made.folder / "digits.c") == (made.folder / "digits.c").read_text()
+
+
+@pytest.mark.parametrize("features", [["dsp"], ["dsp", "mve"], ["x86"]], ids=" ".join)
+@pytest.mark.parametrize("way", [*WAYS, "none"])
+def test_hand_written_kernels_compute_what_the_model_does(features: list[str], way: str) -> None:
+    target: dict[str, object] = {"features": ["fpu", *features], "parallel": "data"}
+    if way != "none":  # else each sample of the batch on one core
+        target |= {"parallel": way, "clusters": clusters(2, 1)}
+    engine, one, made = built(Path.cwd(), "digits_int8", target)
+    numbers = weights.decode(engine.content(one, "weights"))
+    samples = samples_of(None, made.graph)
+    assert verify(made, numbers, Path("digits.onnx").resolve(), samples, Checks()).passed
 
 
 def _check_file(file: Path, feed: Mapping[str, Array]) -> None:

@@ -106,7 +106,8 @@ def test_a_missing_wait_is_a_race(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_core_that_waits_for_ever_is_named(tmp_path: Path) -> None:
-    engine, one = project(tmp_path, "digits_int8", {"resources": {"threads": 2}})
+    target: dict[str, object] = {"resources": {"threads": 2}, "features": ["fpu"]}
+    engine, one = project(tmp_path, "digits_int8", target)
     built = built_of(engine, one)
     source = built.folder / "digits.c"
     text = source.read_text()
