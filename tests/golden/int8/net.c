@@ -20,7 +20,7 @@
 #error "net.c and net.h are of different builds"
 #endif
 #ifdef __FAST_MATH__
-#error "net rounds exactly as its model: no -ffast-math, or build it with 'requantize: fixed'"
+#error "net rounds exactly: no -ffast-math, or 'requantize: fixed'"
 #endif
 /* One rounding for each operation: no product may be fused into a sum. */
 #ifdef __clang__
