@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from math import prod
+from math import inf, prod
 
 from dlbuild.ir.profile import Form
 from dlbuild.rulebook.bind import Binding, conclude, holds, whole_number
@@ -47,8 +47,9 @@ def handwritten_of(
     present = {o.name for o in instance.operands}
     own = [c for c in kept_constants(spec.uses, made) if c.operand.name not in present]
     forms = _forms(spec, taken.names, nest)
-    if is_small and all(form.points for form in forms):
-        forms = tuple(sorted(forms, key=lambda form: form.points))
+    if is_small:
+        # A form that takes no points at once is other code, and comes after those that do.
+        forms = tuple(sorted(forms, key=lambda form: form.points or inf))
     if not forms:
         return None
     scratch = tuple(

@@ -35,7 +35,13 @@ def book() -> RuleBook:
     return load_rules([ROOT])
 
 
-def conv(book: RuleBook, features: frozenset[str], facts: tuple[Fact, ...] = FACTS) -> Instance:
+def conv(
+    book: RuleBook,
+    features: frozenset[str],
+    facts: tuple[Fact, ...] = FACTS,
+    *,
+    is_small: bool = False,
+) -> Instance:
     """Return a convolution of eight channels to four."""
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "x": ("int8", (1, 8, 5, 5)),
@@ -53,7 +59,16 @@ def conv(book: RuleBook, features: frozenset[str], facts: tuple[Fact, ...] = FAC
     tensors = tuple(Tensor(name, dtype, shape) for name, (dtype, shape) in shapes.items())
     op = Op("node", "QLinearConv", names[:-1], names[-1:], (), "", 13)
     graph = Graph("g", ("x",), ("y",), tensors, (op,), names[1:-1], (), facts)
-    return match(op, graph, book, Wish(features, "fixed"))
+    return match(op, graph, book, Wish(features, "fixed", is_small))
+
+
+@pytest.mark.parametrize(("is_small", "points"), [(False, [3, 2, 1, 0]), (True, [1, 2, 3, 0])])
+def test_the_usual_form_is_the_fastest_or_that_of_the_fewest_points(
+    book: RuleBook, points: list[int], *, is_small: bool
+) -> None:
+    found = conv(book, frozenset({"dsp"}), is_small=is_small).handwritten
+    assert found is not None
+    assert [form.points for form in found.forms] == points
 
 
 def test_a_core_without_dsp_instructions_has_the_nest(book: RuleBook) -> None:
