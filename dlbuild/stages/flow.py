@@ -162,10 +162,12 @@ def flat_flow(instance: Instance, source: str, axis: int, firsts: Sequence[int])
     Raises:
         NoFlow: it is no such operator, or a part is no whole number of slices.
     """
-    (output,) = [o for o in instance.operands if o.role == "output"]
-    (given,) = [o for o in instance.operands if o.tensor == source]
-    if instance.role != "copy" or prod(given.shape) != prod(output.shape):
+    outputs = [o for o in instance.operands if o.role == "output"]
+    reads = [o for o in instance.operands if o.role == "input" and o.tensor == source]
+    is_one = len(reads) == len(outputs) == len(instance.nests) == 1
+    if not is_one or instance.role != "copy" or prod(reads[0].shape) != prod(outputs[0].shape):
         raise NoFlow(f"it does not go along axis {axis} of '{source}' step by step")
+    (given,), (output,) = reads, outputs
     inner = prod(given.shape[axis + 1 :])
     if prod(given.shape[:axis]) != 1 or _is_moved(instance):
         raise NoFlow(f"it takes the parts of '{source}' to pieces")

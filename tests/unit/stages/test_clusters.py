@@ -184,6 +184,25 @@ def test_channels_are_gathered_only_before_what_needs_all() -> None:
     assert cut >= {("w1", 0, 0, 4), ("w1", 0, 4, 8), ("w3", 1, 0, 3), ("w3", 1, 3, 6)}
 
 
+@pytest.mark.parametrize(
+    "op",
+    [
+        Op("last", "Concat", ("a", "a"), ("y",), (("axis", 1),), "", 13),
+        Op("last", "Split", ("a",), ("y", "z"), (("axis", 1),), "", 13),
+    ],
+    ids=lambda op: op.kind,
+)
+def test_what_joins_or_splits_channels_gathers_them(op: Op) -> None:
+    shapes = {"x": (1, 4, 8, 8), "w": (8, 4, 1, 1), "a": (1, 8, 8, 8)}
+    shapes |= {name: (1, 16 // len(op.outputs) ** 2, 8, 8) for name in op.outputs}
+    tensors = tuple(Tensor(name, "float32", shape) for name, shape in shapes.items())
+    first = Op("first", "Conv", ("x", "w"), ("a",), (), "", 13)
+    graph = spread_net(Graph("net", ("x",), op.outputs, tensors, (first, op), ("w",)), "model")
+    gathers = [each for each in graph.ops if each.name in graph.clusters.communication]
+    (last,) = [each for each in graph.ops if each.name.startswith("last")]
+    assert set(last.inputs) <= {each.outputs[0] for each in gathers}
+
+
 def test_a_pipeline_hands_on_what_later_layers_read() -> None:
     graph = spread_net(net(1), "pipeline")
     (copy,) = graph.clusters.communications
