@@ -28,9 +28,10 @@ from dlbuild.run.dead import dead_after
 from dlbuild.run.runner_program import Runnable
 from dlbuild.stages.arena import CALLER, NEAR, Places, arenas
 from dlbuild.stages.declaration import fetching, parameters
-from dlbuild.stages.functions import functions
+from dlbuild.stages.functions import Functions, functions
 from dlbuild.stages.image_layout import image_layout
 from dlbuild.stages.interface import Port
+from dlbuild.stages.merging import with_merged
 from dlbuild.stages.sources import Sources, sources
 
 Values = Mapping[str, Array]
@@ -90,6 +91,12 @@ class Built:
         path = work / f"{self.name}_image.c"
         path.write_text(linked_image(content, align_bytes), encoding="ascii")
         return (path,)
+
+    @cached_property
+    def functions(self) -> Functions:
+        """The functions that compute, as its C has them."""
+        apart = functions(self.model, self.schedule, self.places, self.tiles)
+        return with_merged(self.model, apart, self.tiles, self.merged.merged)
 
     @cached_property
     def places(self) -> Places:
@@ -200,7 +207,7 @@ def trial_program(built: Built, wanted: Sequence[str]) -> str:
 
 def layer_program(built: Built, steps: Sequence[Step]) -> str:
     """Return the text of the program that runs each of some steps alone."""
-    calls = functions(built.model, built.schedule, built.places, built.tiles).calls
+    calls = built.functions.calls
     alone = [
         _LayerStep(
             number=step.number,

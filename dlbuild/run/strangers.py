@@ -5,7 +5,6 @@ from dlbuild.run.elf import symbols
 from dlbuild.run.runner import Built
 from dlbuild.stages.arena import arenas
 from dlbuild.stages.cluster_memory import cores_of
-from dlbuild.stages.functions import functions
 
 LIBRARY = ("memcpy", "memmove")
 """What a compiler makes of the loops of a copy."""
@@ -26,7 +25,7 @@ def watched(built: Built, program: BoardProgram) -> str:
         for room, cores in zip(rooms, cores_of(built.graph, built.target).values(), strict=True)
         if room.name in at
     ]
-    calls = functions(built.model, built.schedule, built.places, built.tiles).calls
+    calls = built.functions.calls
     anchors = {kernel.name: kernel.anchor for kernel in built.profile.kernels}
     names = [
         call.function

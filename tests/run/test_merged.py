@@ -126,6 +126,13 @@ def test_the_results_are_those_of_speed_to_the_bit() -> None:
     assert "&conv3_sizes);" in text
 
 
+def test_each_kernel_alone_is_called_as_the_schedule_calls_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = printed(capsys, "verify", "cores", "--layers")
+    assert "conv3" in said
+
+
 def test_it_takes_less_flash_than_speed(capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(printed(capsys, "size", "--functions", "--json"))
     flash = {row["build"]: row["flash_bytes"] for row in rows}
