@@ -50,7 +50,7 @@ def absorb(draft: Draft, before: Node, node: Node, consumers: dict[str, list[Nod
     if before.kind == "Gemm":
         # beta and alpha stay outside: alpha * (a @ (b * f)) + (beta * c - mean) * f + bias.
         beta = before.number("beta", 1.0)
-        if rank != MATRIX or (bias and draft.tensors[bias].count not in {1, channels}):
+        if rank != MATRIX or (bias and not draft.is_row(bias, channels)):
             return False
         before.attributes.pop("beta", None)
         over = (channels, 1) if before.integer("transB", 0) else (1, channels)

@@ -234,6 +234,14 @@ class Draft:
         """Say whether a tensor is neither an input nor an output of the model."""
         return name not in self.inputs and name not in self.outputs
 
+    def is_row(self, name: str, count: int) -> bool:
+        """Say whether a tensor has one number in all, or one for each place of a last axis.
+
+        count: the extent of that axis. As many along another axis are no row, but a column.
+        """
+        tensor = self.tensors[name]
+        return tensor.count == 1 or (tensor.count == count and tensor.shape[-1] == count)
+
 
 def drop_results(node: Node, needed: set[str]) -> None:
     """Leave out optional results that nothing reads."""

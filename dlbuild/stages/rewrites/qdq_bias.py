@@ -39,7 +39,7 @@ def integer_bias(  # noqa: PLR0913 - the bias, where it is used, and its factor
         more = (grid.scale, grid.zero) if has_zero else (grid.scale,)
         if has_zero and draft.tensors[grid.zero].count not in {1, draft.tensors[source].count}:
             return None
-    if draft.tensors[source].count not in {1, count}:
+    if not draft.is_row(source, count):
         return None
     return draft.derive(
         draft.fresh(f"{source}_steps"),

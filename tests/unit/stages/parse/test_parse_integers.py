@@ -249,13 +249,14 @@ def test_a_matrix_product_is_one_integer_operator(  # noqa: PLR0913, PLR0917 - t
     assert parsed.graph.ops[0].domain == "com.microsoft"
 
 
+@pytest.mark.parametrize(("columns", "bias"), [(4, (2, 4)), (4, (2, 1)), (2, (2, 1))])
 def test_a_bias_that_differs_from_row_to_row_keeps_the_product_real(
-    reader: Reader, ops: Ops
+    reader: Reader, ops: Ops, columns: int, bias: tuple[int, ...]
 ) -> None:
-    constants = grids() | weights(6, 4) | {"c": scale(0.5, 2, 4)}
-    parsed = reader.require_equal(
-        gemm("f = Gemm (xf, wf, c)", b=""), constants, {"x": integers("int8", *ROW)}, within=1
-    )
+    """Also where there are as many rows as columns."""
+    constants = grids() | weights(6, columns) | {"c": 8 * scale(0.5, *bias) - 4}
+    text = gemm("f = Gemm (xf, wf, c)", b="").replace("[2,4]", f"[2,{columns}]")
+    parsed = reader.require_equal(text, constants, {"x": integers("int8", *ROW)}, within=1)
     assert "QGemm" not in ops(parsed)
 
 
