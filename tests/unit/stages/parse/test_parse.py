@@ -302,8 +302,11 @@ def test_batch_normalization_is_folded_into_a_matrix_product_with_bias(
 def test_batch_normalization_stays_behind_a_bias_that_differs_from_row_to_row(
     reader: Reader, ops: Ops
 ) -> None:
-    text = head() + """g (float[4,3] x) => (float[4,4] y) {
+    text = (
+        head()
+        + """g (float[4,3] x) => (float[4,4] y) {
       a = Gemm (x, w, c) y = BatchNormalization (a, s, b, m, v) }"""
+    )
     constants = {"w": floats(3, 4), "c": floats(4, 1), **batch_norm()}
     parsed = reader.require_equal(text, constants, {"x": floats(4, 3)}, within=1e-5)
     assert ops(parsed) == ["Gemm", "BatchNormalization"]
