@@ -1,5 +1,5 @@
-/* What generated code asks of a firmware: copies between memories, and how cores wait for each other.
- * One port for all models. */
+/* What generated code asks of a firmware: copies between memories, and how cores wait for each
+ * other. One port for all models. */
 #ifndef DLB_PORT_H
 #define DLB_PORT_H
 
@@ -30,7 +30,8 @@ void dlb_copy_wait(uint32_t channel, uint32_t n_outstanding);
 
 /** @brief Return how far a core is: 0 at the start, what it signalled last since then.
  *
- *  All models of a firmware that use several cores use the same number of them, one model at a time.
+ *  All models of a firmware that use several cores use the same number of them, one model at a
+ *  time.
  */
 uint32_t dlb_progress(uint32_t core);
 

@@ -1,8 +1,9 @@
-/* How cores wait for each other: RISC-V harts, Arm cores, threads of a hosted system. One counter for
- * each core, which that core alone writes; no other atomic operation than load and store.
+/* How cores wait for each other: RISC-V harts, Arm cores, threads of a hosted system. One counter
+ * for each core, which that core alone writes; no other atomic operation than load and store.
  *
- * A RISC-V hart that waits sleeps if DLB_CLINT is the address of the core-local interruptor: whoever
- * signals rings all others by their software interrupt, which must be enabled in mie, and not taken. */
+ * A RISC-V hart that waits sleeps if DLB_CLINT is the address of the core-local interruptor:
+ * whoever signals rings all others by their software interrupt, which must be enabled in mie, and
+ * not taken. */
 #ifdef __unix__
 #define _POSIX_C_SOURCE 200112L
 #endif

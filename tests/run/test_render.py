@@ -40,6 +40,7 @@ BOARD = Target(
     memories=(Memory("sram", 65536, holds=("arena",)), Memory("flash", holds=("weights",))),
     features=("fpu",),
 )
+PORTS = sorted((builtin_folder() / "templates" / "port").glob("*.[ch]"))
 STRICT = ("-std=c99", *WARNINGS, "-Werror")
 COMPILERS = (
     ("gcc", "-O2"),
@@ -251,6 +252,13 @@ def test_clang_format_changes_nothing(case: str, tmp_path: Path, formatted: Form
         text = formatted(folder / name)
         assert text == files[name].decode("ascii")
         assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("file", PORTS, ids=lambda file: file.name)
+def test_clang_format_changes_no_port(file: Path, formatted: Formatted) -> None:
+    text = formatted(file)
+    assert text == file.read_text()
+    assert max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("case", CASES)

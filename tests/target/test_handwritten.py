@@ -149,9 +149,10 @@ def test_hand_written_kernels_give_the_numbers_of_the_nests(
         assert there.content == here.content, name
         most = {"m4f": COUNTS, "m55": COUNTS_OF_M55}.get(name)
         assert most is None or there.cost <= most[rounding], (name, there.cost)
-    files = path_of(engine.out, builds["kernels@m55"], "header").parent
-    for level in ("-O0", "-O2"):
-        by_clang(files, ["--target=arm-none-eabi", "-mcpu=cortex-m55", "-mfloat-abi=hard", level])
+    for (name, core), level in product(CORES.items(), ("-O0", "-O2", "-Os")):
+        cpu = core.removesuffix("f")
+        files = path_of(engine.out, builds[f"kernels@{name}"], "header").parent
+        by_clang(files, ["--target=arm-none-eabi", f"-mcpu={cpu}", "-mfloat-abi=hard", level])
 
 
 SIZES = {"40 KiB": 0, "400 B": 3}

@@ -1,10 +1,13 @@
-/* Adds the products of four channels with one pixel, as dot_plain does. */
+/* Adds the products of four channels with one pixel, as dot_plain does: by clang in C, which has
+ * too few registers for more.
+ */
 #ifdef __GNUC__
 __attribute__((noinline)) /* one for all kernels */
 #endif
 static void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, int32_t quads)
 {
-#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__) &&                  \
+    !defined(__clang__)
 /* One quad. */
 #define DOT_4X1_QUAD                                                                               \
     "ldmia %[w]!, {r0, r1, r2, r3}\n\t"                                                            \
