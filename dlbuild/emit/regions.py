@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import prod
@@ -37,8 +37,8 @@ def regions(
     whole = {block.axis: _whole_blocks(main, block) for block in blocks.points}
     inside = {**main.span, **whole}
     rest = _rest(nest, inside)
-    named = tuple(replace(b, start=_start(b.axis, main)) for b in blocks.points)
-    blocked = _settled(replace(nest, span=inside), Blocks(named, blocks.unrolled))
+    named = Blocks(_named(blocks.points, main), blocks.unrolled)
+    blocked = _settled(replace(nest, span=inside), named)
     return (blocked, *(part for r in rest for part in regions(r, by_value, registers, depth + 1)))
 
 
@@ -154,10 +154,14 @@ def _settled(nest: Lowered, blocks: Blocks) -> Lowered:
     return merged(without_proved_guards(substituted(nest, single)))
 
 
-def _start(axis: str, nest: Lowered) -> str:
-    """Return a name for the first point of a block."""
+def _named(blocks: Iterable[Block], nest: Lowered) -> tuple[Block, ...]:
+    """Return blocks with a name for the first point of each: of an axis `k` `k0`, if it is free."""
     taken = {*nest.extent, *nest.given, *nest.access}
-    name = f"{axis}0"
-    while name in taken:
-        name += "0"
-    return name
+    found = []
+    for block in blocks:
+        name = f"{block.axis}0"
+        while name in taken:
+            name += "0"
+        taken.add(name)
+        found.append(replace(block, start=name))
+    return tuple(found)

@@ -161,6 +161,13 @@ CASES = {
     ),
     "matmul": Case("MatMul", (f32(2, 3, 4), f32(4, 5)), (f32(2, 3, 5),)),
     "argmax": Case("ArgMax", (f32(3, 9),), (("int64", (3, 1)),), {"axis": 1}),
+    "reduce_max_inner_axis": Case(
+        "ReduceMax",
+        (f32(3, 3, 3, 3), ("int64", (1,))),
+        (f32(3, 1, 3, 3),),
+        values={1: (1,)},
+        activations=(0,),
+    ),
     "reduce_sum_int32": Case(
         "ReduceSum",
         (("int32", (3, 400)), ("int64", (1,))),
