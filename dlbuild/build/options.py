@@ -10,7 +10,7 @@ from dlbuild.base.units import SIZE, whole
 from dlbuild.base.yamlsrc import Node, Scalar, Source, Table, flag, integer, number, table, word
 from dlbuild.build.kinds import Quantity
 from dlbuild.build.schema import BUILD, OPTION_KEYS
-from dlbuild.ir.target import Options, Target
+from dlbuild.ir.target import Memory, Options, Target
 
 MEMORY = "memory."
 """In front of the name of a memory, whose size is overridden."""
@@ -52,20 +52,38 @@ def resized(
         name = key.removeprefix(MEMORY)
         if name == key:
             continue
-        known = {memory.name for target in targets.values() for memory in target.memories}
+        known = {each for target in targets.values() for each in memory_names(target)}
         if name not in known:
-            raise node.error(f"no target has a memory '{name}'", fix=suggestion(name, known))
+            at = Scalar(node.source, 1, 1 + len(MEMORY), name)
+            raise at.error(f"no target has a memory '{name}'", fix=suggestion(name, known))
         size = whole(word(node, name), SIZE)
         targets = {each: _with_size(target, name, size) for each, target in targets.items()}
     return targets
 
 
+def memory_names(target: Target) -> tuple[str, ...]:
+    """Return what `memory.` may stand in front of: memories of a target and of its clusters.
+
+    A name stands for all memories that have it, `CLUSTER.NAME` for that of one cluster.
+    """
+    of_clusters = [(c.name, memory.name) for c in target.clusters for memory in c.memories]
+    names = [memory.name for memory in target.memories]
+    names += [name for _, name in of_clusters]
+    names += [f"{cluster}.{name}" for cluster, name in of_clusters]
+    return tuple(dict.fromkeys(names))
+
+
 def _with_size(target: Target, name: str, size: int) -> Target:
-    memories = tuple(
-        replace(memory, size_bytes=size) if memory.name == name else memory
-        for memory in target.memories
-    )
-    return replace(target, memories=memories)
+    def sized(memories: Iterable[Memory], *owner: str) -> tuple[Memory, ...]:
+        return tuple(
+            replace(memory, size_bytes=size)
+            if name in (memory.name, ".".join((*owner, memory.name)))
+            else memory
+            for memory in memories
+        )
+
+    clusters = tuple(replace(c, memories=sized(c.memories, c.name)) for c in target.clusters)
+    return replace(target, memories=sized(target.memories), clusters=clusters)
 
 
 def _beside(node: Node, path: str) -> str:

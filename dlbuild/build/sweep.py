@@ -17,7 +17,7 @@ from dlbuild.base.paths import package_folder
 from dlbuild.base.spelling import suggestion
 from dlbuild.build.builder import How, build
 from dlbuild.build.engine import Engine, Finished
-from dlbuild.build.options import MEMORY, read_override
+from dlbuild.build.options import MEMORY, memory_names, read_override
 from dlbuild.build.pipeline import PIPELINE
 from dlbuild.build.project import Build, Recipe
 from dlbuild.build.recipe import read_recipe
@@ -195,7 +195,7 @@ def _measured(engine: Engine, one: Build, point: Point) -> Outcome:
 
 
 def _check_memory(key: str, target: Target) -> None:
-    names = [memory.name for memory in target.memories]
+    names = memory_names(target)
     name = key.removeprefix(MEMORY)
     if key.startswith(MEMORY) and name not in names:
         raise UserError(

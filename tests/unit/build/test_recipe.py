@@ -527,10 +527,25 @@ def test_the_size_of_a_memory_is_overridden_in_each_target_that_has_it() -> None
     assert sizes["b"] == {"sram": 6144, "tcm": 2048, "flash": None}
 
 
+def test_the_size_of_a_memory_is_overridden_in_all_clusters_or_in_one() -> None:
+    Path("dlbuild.yaml").write_text(
+        f"{MODELS}targets:\n"
+        "  soc:\n"
+        "    extends: host\n"
+        "    clusters:\n"
+        "      - {name: a, memories: {tcdm: {size: 8 KiB, holds: [arena]}}}\n"
+        "      - {name: b, memories: {tcdm: {size: 8 KiB, holds: [arena]}}}\n"
+    )
+    overrides = ["memory.tcdm=4 KiB", "memory.b.tcdm=2 KiB"]
+    found = read_recipe(Path("dlbuild.yaml"), overrides).targets["soc"].clusters
+    sizes = {cluster.name: [m.size_bytes for m in cluster.memories] for cluster in found}
+    assert sizes == {"a": [4096], "b": [2048]}
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("memory.srm=6 KiB", "-D:1:12: error: no target has a memory 'srm'"),
+        ("memory.srm=6 KiB", "-D:1:8: error: no target has a memory 'srm'"),
         ("memory.sram=6", "'memory.sram': the size '6' has no unit"),
     ],
 )
