@@ -75,7 +75,7 @@ def with_merged(
     for names in groups:
         made, first = _merged(model, apart, names), apart.alone[names[0]]
         place = texts.index(first)
-        more = f"sizes: of the first of its calls; in what the others differ says {made.kind}"
+        more = f"sizes: those of its first call; {made.kind} says in what the others differ"
         about = commented(model, first, _users(apart, names), tiles, more).comment
         ours = replace(first, text=made.text, comment=about, sizes=made.declaration)
         others = [apart.alone[name] for name in names[1:]]
