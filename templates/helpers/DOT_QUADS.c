@@ -1,10 +1,11 @@
 /* Repeats the instructions of one quad for so many: four in each turn of a loop, then the rest.
  *
- * places: what they work on; [w] is at end after the last turn, [p] is free between quads. Behind
- * it what else they overwrite.
+ * channels: words of w for each. places: what they work on; [w] is at end after the last turn, [p]
+ * is free between quads. Behind it what else they overwrite.
  */
-#define DOT_QUADS(quads, end, one, places, ...)                                                    \
+#define DOT_QUADS(quads, channels, one, places, ...)                                               \
     do {                                                                                           \
+        const int32_t *const end = &w[(channels) * ((quads) & ~3)]; /* no register is free */      \
         const int32_t rest = (quads) % 4;                                                          \
                                                                                                    \
         if ((quads) > 3) {                                                                         \

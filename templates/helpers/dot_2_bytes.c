@@ -1,10 +1,7 @@
 /* Adds the products of two channels with int8_t numbers of one pixel, each four of them spread as
  * spread_quads does, as dot_plain does.
  */
-#ifdef __GNUC__
-__attribute__((always_inline)) /* the sums are to stay in registers */
-#endif
-static inline void dot_2_bytes(int32_t sums[2], const int8_t *x, const int32_t *w, int32_t quads)
+SUMMING void dot_2_bytes(int32_t sums[2], const int8_t *x, const int32_t *w, int32_t quads)
 {
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
 /* One quad. */
@@ -25,7 +22,6 @@ static inline void dot_2_bytes(int32_t sums[2], const int8_t *x, const int32_t *
 #define DOT_2_BYTES_PLACES                                                                         \
     [a0] "+r"(a0), [a1] "+r"(a1), [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v),            \
         [t] "=&r"(t), [s] "=&r"(s), [p] "=&r"(p), [q] "=&r"(q), [half] "+r"(half)
-    const int32_t *const end = &w[2 * (quads & ~3)]; /* in memory: no register is free */
     int32_t half = 0x007F007F;
     int32_t a0 = sums[0];
     int32_t a1 = sums[1];
@@ -36,7 +32,7 @@ static inline void dot_2_bytes(int32_t sums[2], const int8_t *x, const int32_t *
     int32_t p;
     int32_t q;
 
-    DOT_QUADS(quads, end, DOT_2_BYTES_QUAD, DOT_2_BYTES_PLACES, "memory");
+    DOT_QUADS(quads, 2, DOT_2_BYTES_QUAD, DOT_2_BYTES_PLACES, "memory");
     sums[0] = a0;
     sums[1] = a1;
 #undef DOT_2_BYTES_QUAD

@@ -1,8 +1,5 @@
 /* Adds the products of two channels with two pixels, as dot_plain does. */
-#ifdef __GNUC__
-__attribute__((always_inline)) /* the sums are to stay in registers */
-#endif
-static inline void dot_2x2(int32_t sums[4], const int32_t *x, const int32_t *w, int32_t quads)
+SUMMING void dot_2x2(int32_t sums[4], const int32_t *x, const int32_t *w, int32_t quads)
 {
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__)
 /* One quad. */
@@ -24,7 +21,6 @@ static inline void dot_2x2(int32_t sums[4], const int32_t *x, const int32_t *w, 
 #define DOT_2X2_PLACES                                                                             \
     [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w), [x] "+r"(x),          \
         [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t), [s] "=&r"(s), [p] "=&r"(p), [q] "=&r"(q)
-    const int32_t *const end = &w[2 * (quads & ~3)]; /* in memory: no register is free */
     int32_t a0 = sums[0];
     int32_t a1 = sums[1];
     int32_t a2 = sums[2];
@@ -36,7 +32,7 @@ static inline void dot_2x2(int32_t sums[4], const int32_t *x, const int32_t *w, 
     int32_t p;
     int32_t q;
 
-    DOT_QUADS(quads, end, DOT_2X2_QUAD, DOT_2X2_PLACES, "memory");
+    DOT_QUADS(quads, 2, DOT_2X2_QUAD, DOT_2X2_PLACES, "memory");
     sums[0] = a0;
     sums[1] = a1;
     sums[2] = a2;

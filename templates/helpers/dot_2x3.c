@@ -1,10 +1,7 @@
 /* Adds the products of two channels with three pixels, as dot_plain does: by clang in C, which has
  * too few registers for more.
  */
-#ifdef __GNUC__
-__attribute__((always_inline)) /* the sums are to stay in registers */
-#endif
-static inline void dot_2x3(int32_t sums[6], const int32_t *x, const int32_t *w, int32_t quads)
+SUMMING void dot_2x3(int32_t sums[6], const int32_t *x, const int32_t *w, int32_t quads)
 {
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__) &&                  \
     !defined(__clang__)
@@ -33,7 +30,6 @@ static inline void dot_2x3(int32_t sums[6], const int32_t *x, const int32_t *w, 
     [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [a4] "+r"(a4), [a5] "+r"(a5),      \
         [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t), [s] "=&r"(s),          \
         [p] "=&r"(p), [q] "=&r"(q)
-    const int32_t *const end = &w[2 * (quads & ~3)]; /* in memory: no register is free */
     int32_t a0 = sums[0];
     int32_t a1 = sums[1];
     int32_t a2 = sums[2];
@@ -47,7 +43,7 @@ static inline void dot_2x3(int32_t sums[6], const int32_t *x, const int32_t *w, 
     int32_t p;
     int32_t q;
 
-    DOT_QUADS(quads, end, DOT_2X3_QUAD, DOT_2X3_PLACES, "memory");
+    DOT_QUADS(quads, 2, DOT_2X3_QUAD, DOT_2X3_PLACES, "memory");
     sums[0] = a0;
     sums[1] = a1;
     sums[2] = a2;

@@ -1,10 +1,7 @@
 /* Adds the products of four channels with one pixel, as dot_plain does: by clang in C, which has
  * too few registers for more.
  */
-#ifdef __GNUC__
-__attribute__((always_inline)) /* the sums are to stay in registers */
-#endif
-static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, int32_t quads)
+SUMMING void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, int32_t quads)
 {
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__OPTIMIZE__) &&                  \
     !defined(__clang__)
@@ -28,7 +25,6 @@ static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, 
 #define DOT_4X1_PLACES                                                                             \
     [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [w] "+r"(w), [x] "+r"(x),          \
         [t] "=&r"(t), [p] "=&r"(p), [q] "=&r"(q)
-    const int32_t *const end = &w[4 * (quads & ~3)]; /* in memory: no register is free */
     int32_t a0 = sums[0];
     int32_t a1 = sums[1];
     int32_t a2 = sums[2];
@@ -37,7 +33,7 @@ static inline void dot_4x1(int32_t sums[4], const int32_t *x, const int32_t *w, 
     int32_t p;
     int32_t q;
 
-    DOT_QUADS(quads, end, DOT_4X1_QUAD, DOT_4X1_PLACES, "memory", "r0", "r1", "r2", "r3");
+    DOT_QUADS(quads, 4, DOT_4X1_QUAD, DOT_4X1_PLACES, "memory", "r0", "r1", "r2", "r3");
     sums[0] = a0;
     sums[1] = a1;
     sums[2] = a2;

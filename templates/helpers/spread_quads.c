@@ -5,9 +5,7 @@
  */
 static inline void spread_quads(int32_t *to, int32_t step, const int8_t *from, int32_t quads)
 {
-#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && !defined(__clang__)
-#pragma GCC unroll 4
-#endif
+    FOUR_TURNS()
     for (int32_t quad = 0; quad < quads; ++quad) {
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
         int32_t word;

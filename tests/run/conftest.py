@@ -4,7 +4,7 @@ import ctypes
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +43,12 @@ Compile = Callable[[Path, str, Sequence[str]], None]
 Verifies = Callable[[onnx.ModelProto], None]
 Formatted = Callable[[Path], str]
 Calls = Callable[..., list[dict[str, Array]]]
+
+
+def functions_of(helpers: Iterable[str]) -> list[str]:
+    """Return the helpers that are functions, not types or macros."""
+    head = re.compile(r"^(static inline|SUMMING) ", re.MULTILINE)
+    return [name for name in helpers if head.search(helper_text(ENVIRONMENT, name))]
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ from tests.run.conftest import (
     Orders,
     Printed,
     Source,
+    functions_of,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -342,10 +343,9 @@ def test_no_hand_written_kernel_has_a_warning(
     helpers = helpers_of(ENVIRONMENT, [t.text for t in texts])
     code = "\n".join([HEADER, *(helper_text(ENVIRONMENT, h) for h in helpers)])
     code += "\n".join(t.text for t in texts)
-    functions = [h for h in helpers if "static inline" in helper_text(ENVIRONMENT, h)]
     kernels = re.findall(r"^static void (\w+)\(", code, re.MULTILINE)
     assert len(kernels) >= len(EVERY)
-    used = [*functions, *kernels]
+    used = [*functions_of(helpers), *kernels]
     pointers = "".join(f"    (void){name};\n" for name in used)
     code += f"\nvoid use(void);\nvoid use(void)\n{{\n{pointers}}}\n"
 

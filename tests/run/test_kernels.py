@@ -18,7 +18,16 @@ from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.interpret import interpret, make
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
-from tests.run.conftest import ENVIRONMENT, HEADER, Calls, Compile, Formatted, Orders, Source
+from tests.run.conftest import (
+    ENVIRONMENT,
+    HEADER,
+    Calls,
+    Compile,
+    Formatted,
+    Orders,
+    Source,
+    functions_of,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 MICROSOFT = "com.microsoft"
@@ -378,7 +387,7 @@ def test_no_kernel_and_no_helper_has_a_warning(
     callable_ = helpers_of(ENVIRONMENT, [" ".join(helpers)])
     kernels = [s.text.text for s in subjects().values()]
     code = "\n".join([HEADER, *(helper_text(ENVIRONMENT, h) for h in callable_), *kernels])
-    functions = [h for h in callable_ if "static inline" in helper_text(ENVIRONMENT, h)]
+    functions = functions_of(callable_)
     pointers = "".join(f"    (void){name};\n" for name in [*functions, *subjects()])
     code += f"\nvoid use(void);\nvoid use(void)\n{{\n{pointers}}}\n"
 

@@ -1,0 +1,2 @@
+/* Here loops are as short as they are written. */
+#define FOUR_TURNS()
