@@ -20,7 +20,7 @@ Column = tuple[int, ...]
 """What a number is in each of the functions."""
 
 _ENUM = re.compile(r"( *)enum \{ (.*) \};")
-_ARRAY = re.compile(r"\s*(?!return )(?:const )?\w+ \*?(?:const )?(\w+)\[([^\]]*)\](?: =|;)")
+_ARRAY = re.compile(r"\s*(?!return )(?:const )?\w+ \*?(?:const )?(\w+)\[([^=;]*)\](?: =|;)")
 _WIDTHS = (("int32_t", 1 << 31), ("uint16_t", 1 << 16), ("uint8_t", 1 << 8))
 
 

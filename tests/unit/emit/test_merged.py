@@ -94,6 +94,8 @@ def test_own_helpers_get_the_parameter_where_they_need_it() -> None:
 def test_an_array_has_the_greatest_length() -> None:
     text = merged(body("int8_t part[12];"), body("int8_t part[40];")).text
     assert "    int8_t part[40];\n" in text
+    text = merged(body("int32_t acc[4][8];"), body("int32_t acc[2][16];")).text
+    assert "    int32_t acc[4][16];\n" in text
 
 
 def test_bytes_are_counted_by_the_type_of_the_library() -> None:
