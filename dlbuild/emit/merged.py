@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from dlbuild.emit.comments import block
 from dlbuild.emit.literals import COLUMNS
-from dlbuild.emit.naming import alike_name, hint_of, meanings_of
+from dlbuild.emit.naming import alike_name, hint_of, meanings_of, parameters_in
 from dlbuild.emit.skeleton import Token, columns_of, tokens_of
 from dlbuild.emit.statements import Statement, laid_out, statements
 
@@ -187,10 +187,7 @@ class _Merging:
         return name
 
     def _parameters_of(self, function: str) -> Sequence[str]:
-        head = re.search(rf"^static [^(\n]*\b{function}\(([^)]*)\)", self.text, re.MULTILINE)
-        if head is None:
-            return self.parameters(function)
-        return [re.findall(r"\w+", item)[-1] for item in head[1].split(",")]
+        return parameters_in(self.text, function) or self.parameters(function)
 
     def _spread_needs(self, functions: Sequence[_Function]) -> None:
         """Find which functions need the parameter, for themselves or for what they call."""

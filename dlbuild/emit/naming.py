@@ -95,3 +95,10 @@ def alike_name(names: Sequence[str], hint: str) -> str:
         return hint
     word = hint.partition("_")[0]
     return next((name for name in names if name[-1:] == word[-1:]), names[-1] if names else "")
+
+
+def parameters_in(text: str, function: str) -> tuple[str, ...]:
+    """Return the names of the parameters of a function, nothing if the C does not define it."""
+    head = re.search(rf"^(?=\w)[^(\n]*\b{function}\(([^)]*)\)", text, re.MULTILINE)
+    found = [re.findall(r"[A-Za-z_]\w*", item) for item in head[1].split(",")] if head else []
+    return tuple(words[-1] for words in found if words)

@@ -1,12 +1,12 @@
 """Functions that differ in numbers alone, made one where that takes less flash."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dlbuild.emit.environment import Environment
 from dlbuild.emit.helpers import helper_names, helper_text
 from dlbuild.emit.merged import Merged, NotMerged, merge
+from dlbuild.emit.naming import parameters_in
 from dlbuild.emit.skeleton import skeleton_of
 from dlbuild.ir.merged import Group, MergedFunctions
 from dlbuild.ir.tile_plan import TilePlan
@@ -104,6 +104,4 @@ def _parameters(environment: Environment, function: str) -> Sequence[str]:
     """Return the names of the parameters of a helper, nothing if there is none of this name."""
     if function not in helper_names(environment):
         return ()
-    text = helper_text(environment, function)
-    head = re.search(rf"^static [^(\n]*\b{function}\(([^)]*)\)", text, re.MULTILINE)
-    return [re.findall(r"\w+", item)[-1] for item in head[1].split(",")] if head else ()
+    return parameters_in(helper_text(environment, function), function)

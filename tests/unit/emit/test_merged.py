@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from dlbuild.emit.merged import Merged, NotMerged, merge
+from dlbuild.emit.naming import parameters_in
 from dlbuild.emit.skeleton import skeleton_of
 from dlbuild.emit.statements import statements
 
@@ -89,6 +90,12 @@ def test_own_helpers_get_the_parameter_where_they_need_it() -> None:
     assert "f1_part(int32_t *y, int32_t i, const f1_sizes_t *restrict sizes)" in text
     assert "    const int32_t I_STEP = sizes->I_STEP;\n\n    y[i * I_STEP] = i;" in text
     assert "    f1_same(y);\n    f1_part(y, 2, sizes);" in text
+
+
+def test_parameters_are_known_by_their_names() -> None:
+    text = "SUMMING void dot(int32_t sums[2], const int32_t *x,\n                 int32_t quads)\n"
+    assert parameters_in(text, "dot") == ("sums", "x", "quads")
+    assert parameters_in("    dot(1, 2, 3);\n", "dot") == ()
 
 
 def test_an_array_has_the_greatest_length() -> None:
