@@ -2,13 +2,13 @@
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.target import Options, Target
-from dlbuild.run.toolchain import accepts, library_package, resolve, run
+from dlbuild.run.toolchain import Finished, accepts, broken_off, library_package, resolve, run
 
 WARNINGS = (
     "-Wall",
@@ -27,8 +27,16 @@ WARNINGS = (
 CALL_GRAPH = "-fcallgraph-info=su"
 """gcc 10 and later: a file beside the object with each function's stack and what it calls."""
 
-_SHOWN_LINES = 30
+# Where in a text of C or of assembler what is said holds: of the text, not of the compiler's run.
+_FAULT_OF_TEXT = re.compile(r"^\S.*?:\d+(:\d+)?: [Ee]rror: ", re.MULTILINE)
 _NO_LIBRARY = re.compile(r"(math|stdint|stdlib)\.h: No such file|picolibc\.specs")
+
+
+class RefusalError(UserError):
+    """The compiler finds a fault in the text that it was given, and names its place.
+
+    Without it another text may compile; any other `UserError` says nothing of the text.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,9 @@ def compile_file(  # noqa: PLR0913 - a compiler's inputs
         has_code: whether there are functions in it, whose call graph is wanted.
 
     Raises:
-        UserError: there is no compiler, or it refuses; shows what it says.
+        RefusalError: the compiler refuses the text; shows what it says.
+        UserError: there is no compiler, or it refuses its flags, or it is broken off: for want
+            of memory or of room on the disk, by a signal or by a fault of its own.
     """
     cc = target.toolchain.cc
     program = resolve(cc)
@@ -96,7 +106,7 @@ def compile_file(  # noqa: PLR0913 - a compiler's inputs
         given = [*flags(target, options), *graph, *place, "-c", name, "-o", made.name]
         done = run([*program, *given], folder)
         if done.status != 0 or not made.is_file():
-            raise _refusal(cc, name, done.text, where, flags(target, options))
+            raise _fault(cc, name, done, where, flags(target, options))
         text = made.with_suffix(".ci")
         return Compiled(made.read_bytes(), text.read_text() if text.is_file() else "")
 
@@ -116,21 +126,20 @@ def archive(name: str, objects: Mapping[str, bytes], target: Target, where: str 
         # D: no times and owners. c: no message. s: an index.
         done = run([*program, "rcsD", name, *objects], folder)
         if done.status != 0:
-            raise _refusal(ar, name, done.text, where, ())
+            raise _fault(ar, name, done, where, ())
         return (folder / name).read_bytes()
 
 
-def _refusal(command: str, name: str, text: str, where: str, given: tuple[str, ...]) -> UserError:
-    lines = text.splitlines()
-    shown = lines[:_SHOWN_LINES]
-    if len(lines) > _SHOWN_LINES:
-        shown.append(f"and {len(lines) - _SHOWN_LINES} more lines")
-    return UserError(
+def _fault(command: str, name: str, done: Finished, where: str, given: Sequence[str]) -> UserError:
+    if done.is_broken_off:
+        return broken_off(f"{command} was broken off at {name}", done, where)
+    kind = RefusalError if _FAULT_OF_TEXT.search(done.text) else UserError
+    return kind(
         f"{command} refuses {name}",
         where=where,
-        details=shown,
+        details=done.shown,
         why=f"flags: {' '.join(given)}" if given else "",
-        fix=_fix(command, text),
+        fix=_fix(command, done.text),
     )
 
 

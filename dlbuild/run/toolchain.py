@@ -29,6 +29,14 @@ _AMBIENT = (
     "CCC_OVERRIDE_OPTIONS",
     "GCC_COLORS",
 )
+_SHOWN_LINES = 30
+_BROKEN_OFF = re.compile(
+    r"Killed|signal terminated program|due to signal|internal compiler error|error in backend"
+    r"|out of memory|memory exhausted|[Cc]annot allocate|bad_alloc|No space left on device"
+)
+_STATUS_OF_SHELL = 126
+"""From here on a shell's exit status tells of a program that it could not run, or of a signal."""
+
 _VERSION_SUFFIX = re.compile(r"-\d+(\.\d+)*$")
 _PACKAGES = {
     "cc": "gcc",
@@ -39,7 +47,6 @@ _PACKAGES = {
     "qemu-system-riscv32": "qemu-system-misc",
     "qemu-system-riscv64": "qemu-system-misc",
 }
-
 
 _LIBRARIES = {
     "arm-none-eabi": "libnewlib-arm-none-eabi",
@@ -53,6 +60,21 @@ class Finished:
 
     status: int
     text: str
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether it did not come to an end of its own.
+
+        By a signal, for want of memory or of room on the disk, or by a fault of a compiler.
+        """
+        return not 0 <= self.status < _STATUS_OF_SHELL or bool(_BROKEN_OFF.search(self.text))
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """What it printed; of much the beginning."""
+        lines = self.text.splitlines()
+        more = len(lines) - _SHOWN_LINES
+        return [*lines[:_SHOWN_LINES], f"and {more} more lines"] if more > 0 else lines
 
 
 def identify(command: str) -> str:
@@ -146,13 +168,30 @@ def run(command: Sequence[str], folder: Path) -> Finished:
     return Finished(done.returncode, done.stdout.decode(errors="replace"))
 
 
+def broken_off(what: str, done: Finished, where: str = "") -> UserError:
+    """Return what to tell of a program that did not come to an end of its own."""
+    return UserError(
+        f"{what} (exit status {done.status})",
+        where=where,
+        details=done.shown,
+        fix="leave it more memory and room on the disk, and build again",
+    )
+
+
 @cache
 def accepts(command: str, flag: str) -> bool:
-    """Return whether a compiler knows a flag."""
+    """Return whether a compiler knows a flag.
+
+    Raises:
+        UserError: it is broken off, so that it does not say.
+    """
     words = [*resolve(command), flag, "-Werror", "-fsyntax-only", "-x", "c", os.devnull]
     # A folder of its own: some flags make files, even for nothing.
     with tempfile.TemporaryDirectory(prefix="dlbuild-") as folder:
-        return run(words, Path(folder)).status == 0
+        done = run(words, Path(folder))
+    if done.is_broken_off:
+        raise broken_off(f"{command} was broken off when asked for {flag}", done)
+    return done.status == 0
 
 
 def accepts_text(command: str, flags: Sequence[str], text: str) -> bool:

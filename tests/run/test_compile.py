@@ -206,3 +206,12 @@ def test_a_name_that_ninja_and_make_read_differently_is_refused() -> None:
 def test_fragments_name_the_models_files() -> None:
     assert "KWS_SOURCES := $(KWS_FOLDER)/kws.c $(KWS_FOLDER)/kws_weights.c" in make_fragment("kws")
     assert '"${CMAKE_CURRENT_LIST_DIR}/kws_weights.c")' in cmake_fragment("kws")
+
+
+def test_a_compiler_that_is_broken_off_does_not_say_which_flags_it_knows(tmp_path: Path) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\nkill -9 $$\n")
+    compiler.chmod(0o755)
+
+    with pytest.raises(UserError, match="broken off when asked for -fcallgraph-info=su"):
+        accepts(str(compiler), "-fcallgraph-info=su")

@@ -223,3 +223,70 @@ def test_without_a_compiler_nothing_is_guessed(
     assert main.run(("build", "--sources", "-D", "optimize=size")) == 1
     captured = capsys.readouterr()
     assert "there is no program 'no-such-cc'" in captured.out + captured.err
+
+
+@pytest.fixture
+def fragile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose compiler does what the file `fault` says where functions are one."""
+    compiler, fault = tmp_path / "fragile-cc", tmp_path / "fault"
+    compiler.write_text(
+        "#!/bin/sh\n"
+        'for word; do case "$word" in *.c) source=$word ;; esac; done\n'
+        f'if grep -qs "&conv3_sizes" "$source"; then . "{fault}"; fi\n'
+        'exec cc "$@"\n'
+    )
+    compiler.chmod(0o755)
+    shutil.copy("chain.onnx", tmp_path)
+    (tmp_path / "dlbuild.yaml").write_text(
+        "version: 1\nmodels: {chain: {source: chain.onnx}}\n"
+        f"targets: {{t: {{extends: host, toolchain: {{cc: {compiler}}}, optimize: size}}}}\n"
+    )
+    monkeypatch.setenv("DLBUILD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return fault
+
+
+def obstacle_of_conv() -> tuple[bool, str]:
+    (conv, _) = json.loads(Path("build/dlbuild/t/chain/plan/5-merged.json").read_text())["groups"]
+    return conv.get("is_merged", False), conv.get("obstacle", "")
+
+
+def test_functions_stay_apart_if_the_compiler_refuses_them_as_one(fragile: Path) -> None:
+    fragile.write_text('echo "$source:7:5: error: no such thing"; exit 1\n')
+    assert main.run(("build",)) == 0
+    assert obstacle_of_conv() == (False, "the compiler refuses it")
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ("kill -9 $$", "-9"),
+        ('echo "cc: fatal error: Killed signal terminated program cc1"; exit 1', "1"),
+        ('echo "cc1: out of memory allocating 65536 bytes after a total of 0 bytes"; exit 1', "1"),
+        ('echo "$source:1:1: fatal error: x.s: No space left on device"; exit 1', "1"),
+        ('echo "$source:7:5: internal compiler error: Segmentation fault"; exit 4', "4"),
+        ("exit 137", "137"),
+    ],
+)
+def test_a_compiler_that_is_broken_off_decides_nothing(
+    fragile: Path, fault: str, status: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fragile.write_text(f"{fault}\n")
+    assert main.run(("build",)) == 1
+    captured = capsys.readouterr()
+    said = captured.out + captured.err
+    assert f"fragile-cc was broken off at chain.c (exit status {status})\n" in said
+    assert "  fix: leave it more memory and room on the disk, and build again\n" in said
+
+    fragile.write_text("")
+    assert main.run(("build",)) == 0
+    assert obstacle_of_conv() == (True, "")
+
+
+def test_a_compiler_that_fails_without_a_fault_of_the_code_decides_nothing(
+    fragile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fragile.write_text("echo cc: no license; exit 1\n")
+    assert main.run(("build",)) == 1
+    captured = capsys.readouterr()
+    assert "fragile-cc refuses chain.c\n" in captured.out + captured.err

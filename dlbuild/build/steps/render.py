@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from dlbuild.base.errors import UserError
 from dlbuild.build.job import Job
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec
@@ -11,7 +10,7 @@ from dlbuild.ir.merged import NOT_MERGED, MergedFunctions
 from dlbuild.ir.profile import Profile
 from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.tile_plan import TilePlan
-from dlbuild.run.compile import compile_file
+from dlbuild.run.compile import RefusalError, compile_file
 from dlbuild.run.size import size_of
 from dlbuild.stages.arena import Places
 from dlbuild.stages.functions import Functions, functions
@@ -68,7 +67,7 @@ def _chosen(
         files = {file: text.encode() for file, text in texts.items()}
         try:
             made = compile_file(name, files, model.target, model.options)
-        except UserError:
+        except RefusalError:
             if kernels is apart:
                 raise
             return None
