@@ -15,7 +15,7 @@ from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import NearBuffer, TilePlan, Tiling, resident_names
 from dlbuild.rulebook.derive import loaded_operands
 from dlbuild.rulebook.handwritten import packed_access, spanning, with_kernel
-from dlbuild.rulebook.instance import Instance, Nest, Operand
+from dlbuild.rulebook.instance import Access, Instance, Nest, Operand
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.rulebook.operands import read_operands
@@ -262,14 +262,18 @@ class _Hulls:
         accesses = [a for a in nest.access.values() if a.operand == operand.name]
         axes = {axis for a in accesses for index in a.index for axis in index.axes()}
         self._axes = [cut.axis for cut in tiling.parts if cut.axis in axes]
-        self._nest, self._operand = nest, operand
+        is_looked_up = operand.name in loaded_operands(nest) or not accesses
+        is_whole = is_looked_up or len({a.view for a in accesses}) != 1 or not accesses[0].view
+        self._whole = tuple((0, n) for n in _shape(nest, operand)) if is_whole else None
+        self._nest, self._accesses = nest, accesses
         self._known: dict[tuple[tuple[int, int], ...], Hull] = {}
 
     def over(self, box: Box) -> Hull:
-        key = tuple(box[axis] for axis in self._axes)
-        if key not in self._known:
-            self._known[key] = _hull(self._nest, self._operand, box)
-        return self._known[key]
+        key = tuple([box[axis] for axis in self._axes])
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._whole or _hull(self._nest, self._accesses, box)
+        return found
 
 
 def _written_faults(name: str, counts: npt.NDArray[np.uint8]) -> Iterator[str]:
@@ -305,12 +309,8 @@ def _shape(nest: Nest, operand: Operand) -> tuple[int, ...]:
     return view or (1,)
 
 
-def _hull(nest: Nest, operand: Operand, box: Box) -> Hull:
+def _hull(nest: Nest, accesses: Sequence[Access], box: Box) -> Hull:
     """Return the smallest window around all that a task touches of an operand."""
-    accesses = [a for a in nest.access.values() if a.operand == operand.name]
-    is_looked_up = operand.name in loaded_operands(nest) or not accesses
-    if is_looked_up or len({a.view for a in accesses}) != 1 or not accesses[0].view:
-        return tuple((0, n) for n in _shape(nest, operand))
     windows = [window(nest, access, box) for access in accesses]
     found = []
     for parts, extent in zip(zip(*windows, strict=True), accesses[0].view, strict=True):

@@ -49,15 +49,15 @@ def moves(space: TileSpace, loops: Loops, outer: Loops = ()) -> Iterator[Move]:
     """
     reduction = space.axes[len(space.axes) - space.reduce :]
     names = [axis for axis, _ in (*outer, *loops)]
-    known = [(moved, deciding(moved, names), _Windows(moved)) for moved in space.moved]
+    known = [(moved, _Windows(moved, names)) for moved in space.moved]
     count = prod(_trips(loops, space.nest.extent, dict(outer)))
     before: dict[str, Window] = {}
     for number, box in enumerate(boxes(loops, space.nest.extent, outer)):
         if number % count == 0:
             before = {}
         is_last = all(box[a][1] == space.nest.extent[a] for a in reduction)
-        for moved, axes, windows in known:
-            found = windows.over(box, axes)
+        for moved, windows in known:
+            found = windows.over(box)
             name = moved.operand.name
             is_due = is_last if moved.is_output else before.get(name) != found
             before[name] = found
@@ -78,14 +78,41 @@ def deciding(moved: Moved, cut: Sequence[str]) -> tuple[str, ...]:
 
 
 class _Windows:
-    """The windows of an operand, each worked out once."""
+    """The windows of an operand, each worked out once, axis by axis."""
 
-    def __init__(self, moved: Moved) -> None:
+    def __init__(self, moved: Moved, cut: Sequence[str]) -> None:
         self._moved = moved
+        self._axes = deciding(moved, cut)
+        self._sides = [_Side(moved, axis, cut) for axis in range(len(moved.view))]
         self._known: dict[tuple[tuple[int, int], ...], Window] = {}
 
-    def over(self, box: Ranges, axes: Sequence[str]) -> Window:
-        key = tuple(box[axis] for axis in axes)
-        if key not in self._known:
-            self._known[key] = window(self._moved, box)
-        return self._known[key]
+    def over(self, box: Ranges) -> Window:
+        key = tuple([box[axis] for axis in self._axes])
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = tuple([side.over(box) for side in self._sides])
+        return found
+
+
+class _Side:
+    """What windows cover of one axis of an operand's view."""
+
+    def __init__(self, moved: Moved, axis: int, cut: Sequence[str]) -> None:
+        self._moved, self._axis = moved, axis
+        self._axes = tuple(name for name in cut if name in moved.axes(axis))
+        self._known: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {}
+
+    def over(self, box: Ranges) -> tuple[int, int]:
+        key = tuple([box[axis] for axis in self._axes])
+        found = self._known.get(key)
+        if found is None:
+            (found,) = window(self._moved, box, (self._axis,))
+            self._known[key] = found
+        return found
+
+
+def sides(moved: Moved, axis: int, loops: Loops, extent: Mapping[str, int]) -> set[tuple[int, int]]:
+    """Return what the windows of all tasks cover of one axis of an operand's view."""
+    axes = moved.axes(axis)
+    cut = [loop for loop in loops if loop[0] in axes]
+    return {window(moved, box, (axis,))[0] for box in boxes(cut, extent)}

@@ -50,18 +50,20 @@ def _part(moved: Moved, space: TileSpace, cuts: Sequence[int], axes: Sequence[in
     nest = space.nest
     shape = tuple(len(space.sizes[number]) for number in cuts)
     total, most = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    whole = {a: (0, n) for a, n in nest.extent.items()}
+    box = {a: (0, n) for a, n in nest.extent.items()}
     counted: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
     names = [space.axes[number] for number in cuts]
     for at in product(*(range(n) for n in shape)):
         sizes = [space.sizes[number][i] for number, i in zip(cuts, at, strict=True)]
         ranges = [pieces(nest.extent[a], size) for a, size in zip(names, sizes, strict=True)]
-        largest = [0] * len(axes)
+        alike: dict[tuple[int, ...], int] = {}
         for boxes in product(*ranges):
-            if boxes not in counted:
-                found = window(moved, whole | dict(zip(names, boxes, strict=True)), axes)
-                counted[boxes] = tuple(last - first for first, last in found)
-            total[at] += prod(counted[boxes])
-            largest = [max(pair) for pair in zip(largest, counted[boxes], strict=True)]
-        most[at] = prod(largest)
+            extents = counted.get(boxes)
+            if extents is None:
+                box.update(zip(names, boxes, strict=True))
+                found = window(moved, box, axes)
+                extents = counted[boxes] = tuple([last - first for first, last in found])
+            alike[extents] = alike.get(extents, 0) + 1
+        total[at] = sum(prod(extents) * count for extents, count in alike.items())
+        most[at] = prod(map(max, zip(*alike, strict=True)))
     return Part(tuple(cuts), total, most)

@@ -11,9 +11,9 @@ from dlbuild.ir.profile import Kernel
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Cut, Level, NearBuffer, Tiling
 from dlbuild.rulebook.value import STORED_TYPE
-from dlbuild.stages.tasks import boxes, deciding, moves
+from dlbuild.stages.tasks import moves, sides
 from dlbuild.stages.tile_search import Near, search
-from dlbuild.stages.tile_space import Moved, TileSpace, window
+from dlbuild.stages.tile_space import Moved, TileSpace
 from dlbuild.stages.tile_time import replayed
 
 MOST_MEMORIES = 2
@@ -144,22 +144,19 @@ def _buffers(
 
 def _is_changing(moved: Moved, space: TileSpace, loops: Sequence[tuple[str, int]]) -> bool:
     """Tell whether tasks have different windows of an operand; those of borders may be the same."""
-    axes = deciding(moved, [axis for axis, _ in loops])
-    cuts = boxes([loop for loop in loops if loop[0] in axes], space.nest.extent)
-    first = window(moved, next(cuts))
-    return any(window(moved, box) != first for box in cuts)
+    extent = space.nest.extent
+    return any(len(sides(moved, axis, loops, extent)) > 1 for axis in range(len(moved.view)))
 
 
 def _largest(space: TileSpace, loops: Sequence[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:
     """Return the extents of the smallest buffer that holds every window of an operand."""
-    found: dict[str, list[int]] = {m.operand.name: [0] * len(m.view) for m in space.moved}
-    for moved in space.moved:
-        axes = deciding(moved, [axis for axis, _ in loops])
-        extents = found[moved.operand.name]
-        for box in boxes([loop for loop in loops if loop[0] in axes], space.nest.extent):
-            for axis, (first, last) in enumerate(window(moved, box)):
-                extents[axis] = max(extents[axis], last - first)
-    return {name: tuple(extents) for name, extents in found.items()}
+    return {
+        moved.operand.name: tuple(
+            max(last - first for first, last in sides(moved, axis, loops, space.nest.extent))
+            for axis in range(len(moved.view))
+        )
+        for moved in space.moved
+    }
 
 
 def level_of(tiling: Tiling) -> Level:

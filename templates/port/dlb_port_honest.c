@@ -61,17 +61,29 @@ static uint64_t hash_of(const copy_t *copy)
     return hash;
 }
 
-/* Whether two areas of rows may share a byte: row by row, since rows of two may lie between. */
+/* Whether two areas of rows share a byte. Rows of one may lie between those of the other, so each
+ * row of one is compared with the first row of the other that ends behind its beginning. */
 static int meet(const uint8_t *a, uint32_t a_rows, uint32_t a_pitch, uint32_t a_bytes,
                 const uint8_t *b, uint32_t b_rows, uint32_t b_pitch, uint32_t b_bytes)
 {
+    const uintptr_t two = (uintptr_t)b;
+    const uintptr_t two_end = two + ((uintptr_t)(b_rows - 1u) * b_pitch) + b_bytes;
+
+    if ((b_rows == 0u) || (a_bytes == 0u) || (b_bytes == 0u)) {
+        return 0;
+    }
     for (uint32_t i = 0; i < a_rows; ++i) {
         const uintptr_t one = (uintptr_t)&a[(size_t)i * a_pitch];
-        for (uint32_t j = 0; j < b_rows; ++j) {
-            const uintptr_t two = (uintptr_t)&b[(size_t)j * b_pitch];
-            if ((one < two + b_bytes) && (two < one + a_bytes)) {
-                return 1;
-            }
+        uintptr_t row = two;
+
+        if ((two_end <= one) || (one + a_bytes <= two)) {
+            continue;
+        }
+        if (row + b_bytes <= one) { /* so b has several rows */
+            row += (((one - row - b_bytes) / b_pitch) + 1u) * b_pitch;
+        }
+        if (row < one + a_bytes) {
+            return 1;
         }
     }
     return 0;
