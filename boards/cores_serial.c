@@ -1,6 +1,6 @@
-/* All cores of a program on one thread, for tests: a core goes on until it has to wait, then another
- * one that need not wait goes on, in an order that differs from run to run but not from program to
- * program. Says so if none can go on. It takes the place of dlb_port_cores.c. */
+/* All cores of a program on one thread, for tests: a core goes on until it has to wait, then
+ * another one that need not wait goes on, in an order that differs from run to run but not from
+ * program to program. Says so if none can go on. It takes the place of dlb_port_cores.c. */
 #define _XOPEN_SOURCE 700
 
 #include "board.h"

@@ -9,16 +9,16 @@
  * room=FROM-TO-FIRST-LAST: the memory of a cluster, which cores FIRST to LAST alone may touch in a
  * region. open=NAME: a function whose instructions may read it on any core.
  *
- * A mark is a call of board_mark (mark.c), whose own instructions do not count. Regions other than 0
- * count.
+ * A mark is a call of board_mark (mark.c), whose own instructions do not count. Regions other than
+ * 0 count.
  *
  * Each core has a clock of its own, which an instruction moves by one. Of several cores it is a
- * logical one (L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System", 1978):
- * board_signal keeps the clock under the progress that a core says, and board_wait moves the waiting
- * core's to that, if it is later, and by what a wait costs that need not wait. The instructions of
- * dlb_wait itself do not count, of which there are more or less in each run. So a region of core 0,
- * behind which it waits for all others, is the critical path in instructions, in every run the same,
- * whatever the emulator's threads do.
+ * logical one (L. Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System",
+ * 1978): board_signal keeps the clock under the progress that a core says, and board_wait moves the
+ * waiting core's to that, if it is later, and by what a wait costs that need not wait. The
+ * instructions of dlb_wait itself do not count, of which there are more or less in each run. So a
+ * region of core 0, behind which it waits for all others, is the critical path in instructions, in
+ * every run the same, whatever the emulator's threads do.
  *
  * Debian has no qemu-plugin.h, so what is used of version 1 of the interface is declared here
  * (QEMU 7.2, docs/devel/tcg-plugins.rst). */

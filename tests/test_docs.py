@@ -51,6 +51,13 @@ def test_the_tests_that_a_document_names_exist(path: Path) -> None:
     assert not missing
 
 
+def test_no_line_of_c_is_longer_than_100_columns() -> None:
+    folders = ("boards", "examples", "templates")
+    files = [f for folder in folders for f in ROOT.joinpath(folder).rglob("*.[chS]")]
+    texts = {file: file.read_text() for file in files if "build" not in file.parts}
+    assert not [file for file, text in texts.items() if max(map(len, text.splitlines())) > 100]
+
+
 def test_the_recipe_of_the_readme_is_that_of_the_example() -> None:
     text = (EXAMPLES / "digits" / "dlbuild.yaml").read_text()
     assert blocks("yaml")[0] == text.partition("\n")[2]

@@ -11,6 +11,8 @@ import jinja2
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.emit.ctypes import number
+from dlbuild.emit.enumerators import with_used_enumerators
+from dlbuild.emit.itext import bare
 
 Environment = jinja2.Environment
 """Templates of the search path, compiled once."""
@@ -44,17 +46,18 @@ def _of(folders: tuple[Path, ...]) -> jinja2.Environment:
     )
     made.filters["product"] = prod
     made.filters["literal"] = number
+    made.filters["bare"] = bare
     return made
 
 
 def rendered(made: jinja2.Environment, name: str, context: Mapping[str, object]) -> str:
-    """Return the text of a kernel's template.
+    """Return the text of a kernel's template, without the sizes that it names and does not use.
 
     Raises:
         UserError: a template of a pack is wrong; names its line.
     """
     try:
-        return made.get_template(name).render(context)
+        return with_used_enumerators(made.get_template(name).render(context))
     except UserError:
         raise
     except Exception as fault:

@@ -138,6 +138,18 @@ class IndexText:
         return f"{self.index(variables)} {operator} {bound}"
 
 
+def bare(text: str) -> str:
+    """Return an expression in C without parentheses around all of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth == 0:
+            return text[1:-1] if at == len(text) - 1 else text
+    return text
+
+
 def joined(addends: Sequence[str]) -> str:
     """Return a sum as C, with products in parentheses."""
     if not addends:

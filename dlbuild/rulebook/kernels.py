@@ -1,6 +1,7 @@
 """Kernels by name: the instance that a kernel of the profile stands for, and how it is stored."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.profile import Kernel, Profile
@@ -80,6 +81,7 @@ def fused(
         tail = matched(last)
         for name in reversed(earlier):
             tail = fuse_prologue(matched(name), tail, _output(ops[name]))
+        tail = replace(tail, kind=", ".join(ops[name].kind for name in epilogue))
         instance = fuse_epilogue(instance, tail, _output(ops[anchor]))
     for name in reversed(prologue):
         instance = fuse_prologue(matched(name), instance, _output(ops[name]))

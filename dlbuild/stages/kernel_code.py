@@ -11,7 +11,10 @@ from dlbuild.rulebook.value import Call, walk
 def kernel_code(text: KernelText, macro: str) -> str:
     """Return what it declares, its comment, and the function with the macros of the model."""
     declared = [text.sizes, ""] if text.sizes else []
-    return "\n".join((*declared, text.comment, _in_section(text.text, macro))).rstrip("\n")
+    # What a helper before the function says of itself is not to be taken for more of its comment.
+    between = [""] if text.text.startswith("/*") else []
+    code = _in_section(text.text, macro)
+    return "\n".join((*declared, text.comment, *between, code)).rstrip("\n")
 
 
 def rounds(instance: Instance) -> bool:

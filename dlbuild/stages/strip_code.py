@@ -210,7 +210,10 @@ class _Pump:
         lines: list[str] = []
         for layer in reversed(self.strip.layers):
             head = f"{MARGIN * 2}{'} else ' if lines else ''}if ("
-            lines.append(condition(head, list(self._tests(layer)), " && "))
+            tests = list(self._tests(layer))
+            # Of the loop around it the condition holds.
+            is_told = len(tests) > 1 and tests[:1] == self._unfinished()
+            lines.append(condition(head, tests[1:] if is_told else tests, " && "))
             lines.append(self._layer_comment(layer))
             lines += self.kernels.row_lines(layer, self.counters)
             lines.append(f"{MARGIN * 3}{self._counted(layer)}")

@@ -9,6 +9,7 @@ from math import prod
 
 from dlbuild.emit.comments import filled
 from dlbuild.emit.fit import declared_sum
+from dlbuild.emit.itext import bare
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.ir.tile_plan import NearBuffer
 from dlbuild.stages.tile_fields import PART, Span
@@ -118,8 +119,7 @@ def _product(value: str, factor: int) -> str:
 
 def _sum(parts: Sequence[str]) -> str:
     found = [part for part in parts if part != "0"]
-    text = " + ".join(found) or "0"
-    return text[1:-1] if len(found) == 1 and text.startswith("(") else text
+    return bare(" + ".join(found) or "0")
 
 
 def unsigned(factors: Sequence[str]) -> str:

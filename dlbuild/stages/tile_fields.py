@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dlbuild.emit.comments import filled
 from dlbuild.emit.fit import called
-from dlbuild.emit.itext import IndexText, Place
+from dlbuild.emit.itext import IndexText, Place, bare
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.emit.ranges import Ranges
 from dlbuild.ir.tile_plan import Tiling
@@ -239,7 +239,7 @@ class _Maker:
         return self._named[text] if text in self._named else self._add(name, text)
 
     def _add(self, name: str, text: str, then: str = "") -> str:
-        self._members.append(Field(name, text, then))
+        self._members.append(Field(name, bare(text), then))
         if not then:
             self._named[text] = name
         return name

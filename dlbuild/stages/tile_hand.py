@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from dlbuild.emit.itext import bare
 from dlbuild.ir.tile_plan import NearBuffer, Tiling
 from dlbuild.rulebook.address import view_strides
 from dlbuild.rulebook.instance import Access, Instance, Operand
@@ -44,8 +45,7 @@ class Call:
             at.append(AT if step == 1 else f"({AT} * {step})")
         if not at:
             return pointer
-        text = " + ".join(at)
-        return f"&{pointer}[{text[1:-1] if len(at) == 1 and text.startswith('(') else text}]"
+        return f"&{pointer}[{bare(' + '.join(at))}]"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@
 #include <pthread.h>
 #endif
 
-enum { BATCH = FINETUNE_LABELS_LEN, PIXELS = 64, CLASSES = 10, IMAGES = 360, TRAINED = 240, EPOCHS = 10 };
+enum { BATCH = FINETUNE_LABELS_LEN, PIXELS = 64, CLASSES = 10 };
+enum { IMAGES = 360, TRAINED = 240, EPOCHS = 10 };
 
 static uint8_t file[IMAGES * (PIXELS + 1)];
 static float images[BATCH * PIXELS];

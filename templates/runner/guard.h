@@ -27,7 +27,8 @@ static void *guard_arena(size_t size)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t inside = (size + page - 1) / page * page;
-    unsigned char *pages = mmap(NULL, inside + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t whole = inside + 2 * page;
+    unsigned char *pages = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED || mprotect(pages + page, inside, PROT_READ | PROT_WRITE) != 0) {
         _Exit(4);
     }

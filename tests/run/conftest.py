@@ -63,6 +63,24 @@ def source() -> Source:
     return joined
 
 
+_TYPE = r"(?:u?int\d+_t|float|double|bool|void)"
+_NEEDLESS = re.compile(
+    r"\b1 \* |[\w)\]] \* 1\b(?![.0-9])|\w \+ 0\b(?![.x])"  # what changes nothing
+    rf"|\(\((?!{_TYPE})\w+\) [%*/+-]|\(\([^()]*\)\)[ ;,\]]"  # parentheses around a name, or twice
+    r"|= \([^()]*\);|\[\([^()]*\)\]"  # and around all that there is
+)
+_FUNCTION = re.compile(r"^\w[^;{]*\)\n\{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
+
+
+def needless(code: str) -> list[str]:
+    """Return the lines of kernels that say more than is needed, and sizes that nothing reads."""
+    found = [line for line in code.splitlines() if _NEEDLESS.search(line)]
+    for body in _FUNCTION.findall(code):
+        names = re.findall(r"(\w+) = ", "".join(re.findall(r"enum \{ (.*?) \};", body)))
+        found += [f"enum {n}" for n in names if len(re.findall(rf"\b{n}\b", body)) == 1]
+    return found
+
+
 @pytest.fixture(scope="session")
 def compile_strictly(needs: Needs) -> Compile:
     """Compile a text in a folder by a command that ends in its outputs; no warning may come."""

@@ -34,6 +34,7 @@ from tests.run.conftest import (
     Printed,
     Source,
     functions_of,
+    needless,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -352,16 +353,28 @@ def test_no_hand_written_kernel_has_a_warning(
     compile_strictly(tmp_path, code, [*compiler, "-c", "-o", "kernels.o"])
 
 
-def test_clang_format_leaves_hand_written_kernels_as_they_are(
-    tmp_path: Path, source: Source, formatted: Formatted
-) -> None:
+@cache
+def of_each_kind() -> Sequence[Printed]:
+    """Return every case, and some that compute rows, several of them or parts."""
     rows = [kernel for name, core in IN_ROWS for kernel in rows_printed(name, core)[::3]]
     rows += [k for name, core in STACKS for *_, k in stacks_printed(name, core)[:2]]
     rows += [kernel for name in ROWS for *_, kernel in parts_printed(name)[::4]]
-    code = source([text for text, *_ in (*everything(), *rows)])
+    return (*everything(), *rows)
+
+
+def test_clang_format_leaves_hand_written_kernels_as_they_are(
+    tmp_path: Path, source: Source, formatted: Formatted
+) -> None:
+    code = source([text for text, *_ in of_each_kind()])
     (tmp_path / "kernels.c").write_text(code, encoding="ascii")
 
     assert formatted(tmp_path / "kernels.c") == code
+
+
+def test_hand_written_kernels_say_nothing_that_is_not_needed() -> None:
+    faults = [fault for text, *_ in of_each_kind() for fault in needless(text.text)]
+
+    assert not faults
 
 
 ROWS = (

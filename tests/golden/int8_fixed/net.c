@@ -64,7 +64,7 @@ NET_ARENA_SECTION static NET_ALIGN(4) union {
 typedef char arena_has_its_size[(sizeof(arena) == NET_ARENA_BYTES) ? 1 : -1];
 typedef char arena_fits_sram[(NET_ARENA_BYTES <= 65536) ? 1 : -1];
 
-/* Some of the functions that follow are for other cores alone. */
+/* Not all of the functions that follow are called with every instruction set. */
 #ifdef __clang__
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wunused-function"

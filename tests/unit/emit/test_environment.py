@@ -35,3 +35,20 @@ def test_a_fault_in_our_own_template_is_our_fault() -> None:
     made = environment([builtin_folder() / "templates"])
     with pytest.raises(jinja2.UndefinedError):
         rendered(made, "kernels/nest.c.j2", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("    enum { A = 1, B = 2 };\n\n    y = B;\n}\n", "    enum { B = 2 };\n\n    y = B;\n}\n"),
+        ("    enum { A = 1 };\n\n    y = 2;\n}\n", "    y = 2;\n}\n"),
+        ("    enum { A = 1, B = A / 2 };\n    y = B;\n}\n", None),
+        ("    enum { A = 1 };\n    y = 2;\n}\n    A = 3;\n}\n", "    y = 2;\n}\n    A = 3;\n}\n"),
+    ],
+)
+def test_sizes_that_a_function_does_not_use_are_not_named(
+    tmp_path: Path, text: str, shown: str | None
+) -> None:
+    (tmp_path / "own.c.j2").write_text(text)
+    made = environment([tmp_path])
+    assert rendered(made, "own.c.j2", {}) == (text if shown is None else shown)
