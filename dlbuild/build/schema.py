@@ -57,7 +57,8 @@ _OF_BUILDS = (
     Key(
         "layout",
         MapOf(Choice(("onnx", "nhwc")), "tensor"),
-        "Order of an interface tensor's axes in memory; onnx by default.",
+        "Order of an interface tensor's axes in memory; onnx by default. An operator that cannot "
+        "take nhwc gets a copy, which verify notes.",
     ),
     Key(
         "input",

@@ -30,7 +30,8 @@ def job(model: Sources, schedule: Schedule) -> list[str]:
     if model.target.resources[1] == 1:
         return []
     count = ["uint32_t count;  /* of inputs */"] if model.graph.clusters.is_stream else []
-    return [f"{_member(argument.text)};" for argument in handed(model, schedule)] + count
+    members = [f"{_member(argument.text)};" for argument in handed(model, schedule)]
+    return [*members, *count, "uint32_t is_end; /* there is no run, they return */"]
 
 
 def _member(declared: str) -> str:

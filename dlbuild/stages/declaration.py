@@ -10,6 +10,7 @@ from dlbuild.ir.schedule import Schedule
 from dlbuild.ir.tile_plan import Strip
 from dlbuild.stages.arena import CALLER, Places
 from dlbuild.stages.interface import Port
+from dlbuild.stages.lives import names_of_fetched
 from dlbuild.stages.sources import Sources, axes_note, element_type
 
 
@@ -171,13 +172,7 @@ def fetching(model: Sources, strips: Sequence[Strip]) -> Fetching | None:
 
 def fetched_names(model: Sources) -> frozenset[str]:
     """Return the input whose rows are brought when they are needed, under all its names."""
-    if model.options.input != "external":
-        return frozenset()
-    found = set(model.graph.inputs)
-    for kernel in model.profile.kernels:
-        if kernel.alias is not None and kernel.alias.source in found:
-            found.update(kernel.writes)
-    return frozenset(found)
+    return names_of_fetched(model.graph, model.profile, model.options)
 
 
 def _port_argument(model: Sources, port: Port) -> Argument:

@@ -75,7 +75,7 @@ class Groups(Lives):
         roots = [self.root.get(name) for name in kernel.reads]
         if self.streamed and self.streamed in roots:
             return None
-        if self.fetched and self.fetched in roots and kernel.alias is None:
+        if self.fetched and self.fetched in roots and not self._is_another_name(kernel):
             return None
         need = self.kept_bytes(number, number) + _scratch_bytes(kernel)
         if kernel.alias is None:
@@ -89,6 +89,15 @@ class Groups(Lives):
                 default=0,
             )
         return Group(number, number, need)
+
+    def _is_another_name(self, kernel: Kernel) -> bool:
+        """Say whether a kernel of the fetched input needs no code: its rows are the input's.
+
+        What the caller takes is no view of what lies nowhere, nor do rows of a part begin at 0.
+        """
+        is_whole = all(self.whole(name) == self.whole(self.fetched) for name in kernel.writes)
+        is_taken = not set(kernel.writes).isdisjoint(self.graph.outputs)
+        return kernel.alias is not None and is_whole and not is_taken
 
     def floor(self, first: int, last: int) -> int:
         """Return what no strip of these kernels can be below, cheaply."""

@@ -35,7 +35,8 @@ def layouts(
         lanes: of the target's vectors of floats.
 
     Raises:
-        UserError: `layout` names a tensor that is not at the interface.
+        UserError: `layout` names a tensor that is not at the interface, or whose operators take
+            no such order (`order_copies` puts copies between).
     """
     interface = (*graph.inputs, *graph.outputs)
     for name, _ in options.layout:
@@ -78,18 +79,20 @@ class _Choice:
         self._constants = frozenset(graph.constants)
         self._views: dict[str, list[tuple[int, ...]]] = {}
         for instance in instances:
-            for operand, access in _accesses(instance):
-                if access.view != operand.shape:
-                    self._views.setdefault(operand.tensor, []).append(access.view)
-            if not instance.nests:  # its template counts elements in the model's own order
-                for operand in instance.operands:
-                    self._views.setdefault(operand.tensor, []).append((prod(operand.shape),))
+            for operand, view in views_of(instance):
+                self._views.setdefault(operand.tensor, []).append(view)
         asked = dict(options.layout)
         self._order: dict[str, Order] = {}
         for name in (*graph.inputs, *graph.outputs):
             rank = len(graph.tensor[name].shape)
             is_last = asked.get(name, "onnx") == "nhwc"
             self._order[name] = channels_last(rank) if is_last else tuple(range(rank))
+            if not self._allows(name, self._order[name]):
+                raise UserError(
+                    f"'{name}' cannot lie in rows of pixels: an operator sees it in another shape",
+                    where=graph.name,
+                    fix=f"leave '{name}' out of 'layout'",
+                )
         self._wanted: dict[str, Order] = {}
 
     def layouts(self) -> tuple[Layout, ...]:
@@ -225,12 +228,20 @@ def along_lanes(
     return (*(axis for axis in order if axis != along[0]), along[0])
 
 
-def _accesses(instance: Instance) -> Iterator[tuple[Operand, Access]]:
+def views_of(instance: Instance) -> Iterator[tuple[Operand, tuple[int, ...]]]:
+    """Yield the shapes other than its own under which an instance sees an operand.
+
+    Each needs strides in the order in which the operand lies. A template counts elements in the
+    model's own order, as if the operand were one row.
+    """
     used = {o.name: o for o in used_by(instance)}
     for nest in instance.nests:
         for access in nest.access.values():
-            if access.operand in used:
-                yield used[access.operand], access
+            if access.operand in used and access.view != used[access.operand].shape:
+                yield used[access.operand], access.view
+    if not instance.nests:
+        for operand in instance.operands:
+            yield operand, (prod(operand.shape),)
 
 
 @dataclass(frozen=True, slots=True)

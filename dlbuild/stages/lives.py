@@ -10,6 +10,17 @@ from dlbuild.ir.target import Options
 from dlbuild.stages.peak import arena_bytes
 
 
+def names_of_fetched(graph: Graph, profile: Profile, options: Options) -> frozenset[str]:
+    """Return the input whose rows are brought when they are needed, under all its names."""
+    if options.input != "external":
+        return frozenset()
+    found = set(graph.inputs)
+    for kernel in profile.kernels:
+        if kernel.alias is not None and kernel.alias.source in found:
+            found.update(kernel.writes)
+    return frozenset(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Life:
     """A tensor and its views: written by kernel `born` (-1: an input), last read by `dies`."""

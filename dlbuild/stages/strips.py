@@ -14,6 +14,7 @@ from dlbuild.rulebook.rows import Rows, rows_of
 from dlbuild.stages.cluster_memory import arena_memory
 from dlbuild.stages.forms import POINTS
 from dlbuild.stages.groups import Group, Groups
+from dlbuild.stages.lives import names_of_fetched
 from dlbuild.stages.schedule import arrange
 
 STEP = 0.04
@@ -114,16 +115,23 @@ def budget_of(target: Target) -> int | None:
 def kernel_rows(
     graph: Graph, profile: Profile, target: Target, options: Options, book: RuleBook
 ) -> Mapping[str, Rows]:
-    """Return how each kernel that can be computed row by row is."""
+    """Return how each kernel that can be computed row by row is.
+
+    An input that is fetched is read by one operand of a kernel, and by the same rows everywhere.
+    """
     constants = frozenset(graph.constants)
     wish = wish_of(target, options)
-    found = {}
+    brought = names_of_fetched(graph, profile, options)
+    found: dict[str, Rows] = {}
+    extents: set[int] = set()
     for kernel in profile.kernels:
         instance = instance_of(kernel, graph, book, wish)
         rows = rows_of(instance, orders_of(kernel, instance, profile), constants)
-        fetched = [o for o in instance.operands if o.tensor in graph.inputs]
-        is_twice = options.input == "external" and len(fetched) > 1
-        if rows is not None and len(kernel.writes) == 1 and not is_twice:
+        if rows is None or len(kernel.writes) != 1:
+            continue
+        fetched = [o for o in instance.operands if o.tensor in brought and not kernel.alias]
+        extents |= {read.extent for read in rows.reads if read.tensor in brought and fetched}
+        if not fetched or (len(fetched) == 1 and len(extents) == 1):
             found[kernel.name] = rows
     return found
 

@@ -9,6 +9,7 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Tile, TilePlan
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.lives import names_of_fetched
 from dlbuild.stages.predicted import predicted
 from dlbuild.stages.schedule import arrange
 from dlbuild.stages.strips import budget_of, strip_plan
@@ -114,12 +115,14 @@ def check_streamed(graph: Graph, target: Target, options: Options) -> None:
 
 def _unstreamable(graph: Graph, profile: Profile, target: Target, options: Options) -> UserError:
     (name,) = graph.inputs
-    readers = ", ".join(f"'{k.anchor}'" for k in profile.kernels if name in k.reads)
+    names = {name} | names_of_fetched(graph, profile, options)
+    reading = [k for k in profile.kernels if not names.isdisjoint(k.reads)]
+    readers = ", ".join(f"'{kernel.anchor}'" for kernel in reading)
     is_streamed = options.input == "streamed"
     why = (
         f"no strip of kernels that go row by row holds all that read it ({readers})"
         if is_streamed
-        else f"not all that read it go row by row ({readers})"
+        else f"not all that read it go row by row, each once and by the same rows ({readers})"
     )
     how = "streaming" if is_streamed else "that"
     return UserError(

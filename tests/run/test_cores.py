@@ -1,6 +1,7 @@
 """Nets on several threads of this machine: right values, no race, no dead end."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
@@ -27,11 +28,16 @@ DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 RACES = "-fsanitize=thread"
 
 
-def project(folder: Path, model: str | Path, target: dict[str, object]) -> tuple[Engine, Build]:
+def project(
+    folder: Path,
+    model: str | Path,
+    target: dict[str, object],
+    options: Mapping[str, str] | None = None,
+) -> tuple[Engine, Build]:
     """Build one of the digits nets, or a model of a path, for a target of this machine."""
     recipe = {
         "version": 1,
-        "models": {"digits": {"source": str(DIGITS / f"{model}.onnx")}},
+        "models": {"digits": {"source": str(DIGITS / f"{model}.onnx"), **(options or {})}},
         "targets": {"here": {"extends": "host", **target}},
     }
     (folder / "dlbuild.yaml").write_text(yaml.safe_dump(recipe))
@@ -65,6 +71,13 @@ def test_threads_compute_what_the_model_does(tmp_path: Path, model: str, schedul
 def test_cores_and_processing_elements_do_too(tmp_path: Path, kind: str) -> None:
     target: dict[str, object] = {"resources": {kind: 2}}
     engine, one = project(tmp_path, "digits_int8", target)
+    assert verdict_of(engine, one, Checks(n_runs=2)).passed
+
+
+def test_a_run_may_have_nothing_of_the_caller(tmp_path: Path) -> None:
+    target: dict[str, object] = {"resources": {"cores": 2}}
+    ends = {"input": "arena", "output": "arena"}
+    engine, one = project(tmp_path, "digits_int8", target, ends)
     assert verdict_of(engine, one, Checks(n_runs=2)).passed
 
 

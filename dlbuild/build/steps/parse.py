@@ -1,12 +1,14 @@
 """Model file to graph and weights, and to how the weights follow from the file."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dlbuild.build.job import Job
 from dlbuild.build.steps.book import book_of
 from dlbuild.ir import codec, derivation, weights
 from dlbuild.stages.initializers import Unreadable, sketch_of
+from dlbuild.stages.order_copies import with_copies
 from dlbuild.stages.parse import Parsed, parse
 from dlbuild.stages.parse_file import inputs_of
 from dlbuild.stages.rederive import rederived
@@ -24,6 +26,8 @@ def run(job: Job) -> Mapping[str, bytes]:
         from dlbuild.stages.fold_channels import fold_constant_channels  # noqa: PLC0415 - seldom asked for
 
         parsed = fold_constant_channels(parsed, book)  # by the numbers of its weights
+    if settings.options.layout:
+        parsed = replace(parsed, graph=with_copies(parsed.graph, book, settings.options))
     if settings.batch is not None:
         from dlbuild.stages.batch import split_batch  # noqa: PLC0415 - as above
 
