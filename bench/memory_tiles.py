@@ -1,47 +1,50 @@
 """Bytes that kernels move through a near memory of 4 to 64 KiB, and the time that predicts.
 
-For each network: what any order of computation moves layer by layer (each byte that is touched,
-once, tables counted), and how many times that its kernels move one by one, with `objective:
-traffic`, beside the ratio that research found by enumeration. Then the predicted cycles in units of
-the computation alone, with one buffer and with two for each operand that changes. Then each plan,
-in which results stay between kernels, is rendered, compiled and run against the honest copy engine:
-results equal to those of the resident C, bytes equal to the plan's, with copies late, early and at
-random; printed are these bytes over those touched layer by layer. At last one network through two
-memories, flash to SRAM to TCM: what comes from afar beside what would without the SRAM, executed.
+Three tables, of each network and each size, and what one network moves through two memories:
+
+1. What any order of computation moves layer by layer (each byte that is touched, once, tables
+   counted); how many times that the kernels move one by one, with `objective: traffic`; the same of
+   the best of all cuts, by an enumeration of its own (`tile_optimum.py`), which no kernel may
+   exceed; the ratio that research found by enumeration.
+2. The predicted cycles in units of the computation alone, max(computation, transfer) task after
+   task, with one buffer and with two for each operand that changes.
+3. What the whole plan moves, in which results stay between kernels, over the bytes touched layer by
+   layer.
+4. Flash to SRAM to TCM: what comes from afar beside what would without the SRAM.
+
+Each of these plans is audited, rendered, compiled and run against the honest copy engine: results
+equal to those of the resident C, bytes equal to the plan's, with copies late, early and at random.
 """
 
 import argparse
-import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
 import onnx
 import strip_models
+from tile_execution import Execution, Network
+from tile_optimum import Optimum
 
 from dlbuild.base.paths import builtin_folder
-from dlbuild.ir.graph import Graph
-from dlbuild.ir.profile import Kernel, Profile
+from dlbuild.ir.profile import Kernel
 from dlbuild.ir.target import Memory, Options, Target
-from dlbuild.ir.tile_plan import TilePlan
-from dlbuild.ir.weights import Array
+from dlbuild.ir.tile_plan import Tile, TilePlan, Tiling
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.stages.audit_tiles import audit_tiles
 from dlbuild.stages.parse import parse
 from dlbuild.stages.profile import profile
-from dlbuild.stages.render import render
-from dlbuild.stages.schedule import schedule
 from dlbuild.stages.spaces import space_of
-from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
-from dlbuild.stages.tile_search import Near, search
+from dlbuild.stages.tile_search import Near
 from dlbuild.stages.tile_space import TileSpace, compulsory_bytes
 from dlbuild.stages.tiling import tiling
 
 KIB = 1024
+NEAR = "near"
 SIZES = (4, 8, 16, 32, 64)
 OPTIONS = Options(requantize="fixed")
 RESIDENT = Target("resident", cycles={"int8": 1.0})
@@ -60,7 +63,6 @@ THROUGH_TWO = "resnet8"
 """The network that runs through two memories."""
 
 ROUNDED = 0.0005
-PORT = builtin_folder() / "templates" / "port"
 
 
 def autoencoder() -> strip_models.Net:
@@ -86,30 +88,66 @@ NETS = (
 
 @dataclass(frozen=True)
 class Subject:
-    """A network, profiled. spaces: how each kernel may be cut."""
+    """A network.
+
+    spaces: how each kernel may be cut. execution: runs its plans; None = they are not run.
+    """
 
     name: str
-    graph: Graph
-    weights: dict[str, Array]
-    profile: Profile
+    network: Network
     spaces: tuple[tuple[Kernel, TileSpace], ...]
+    book: RuleBook
+    execution: Execution | None
+
+    @property
+    def least(self) -> int:
+        """Bytes that any order of computation moves layer by layer."""
+        return sum(compulsory_bytes(space) for _, space in self.spaces)
+
+    def planned(self, target: Target) -> TilePlan:
+        """Return the plan of the whole network."""
+        return tile(self.network.graph, self.network.profile, target, OPTIONS, self.book)
+
+    def layers(self, near: Near) -> tuple[Tiling, ...] | None:
+        """Return the best tiling of each kernel by itself, None if one does not fit."""
+        found = [tiling(kernel, space, near) for kernel, space in self.spaces]
+        fitting = tuple(replace(t, memory=NEAR) for t in found if t is not None)
+        return fitting if len(fitting) == len(found) else None
+
+    def run(self, plan: TilePlan, target: Target) -> str:
+        """Audit and run a plan; return what is wrong, or that results and bytes are equal."""
+        net = self.network
+        audit_tiles(net.graph, net.profile, plan, target, OPTIONS, self.book)
+        return self.execution.run(plan, target)[1] if self.execution else "equal: not run"
+
+    def run_layers(self, tilings: Sequence[Tiling], size: int) -> str:
+        """Do the same with tilings of kernels, all that they touch far away between them."""
+        tiles = tuple(Tile(kernel.name) for kernel in self.network.profile.kernels)
+        return self.run(TilePlan(tiles, tilings=tuple(tilings)), near_target(size))
 
 
-def subject(net: strip_models.Net, book: RuleBook, folder: Path) -> Subject:
+def subject(net: strip_models.Net, book: RuleBook, folder: Path, *, is_run: bool) -> Subject:
     """Parse and profile a network."""
     path = folder / f"{net.name}.onnx"
     onnx.save(net.model(), path)
     parsed = parse(path, {}, book, net.name)
-    kernels = profile(parsed.graph, book, RESIDENT, OPTIONS)
+    graph = parsed.graph
+    kernels = profile(graph, book, RESIDENT, OPTIONS)
     wish = wish_of(RESIDENT, OPTIONS)
     found = []
     for kernel in kernels.kernels:
         if kernel.alias is None:
-            instance = instance_of(kernel, parsed.graph, book, wish)
-            space = space_of(kernel, instance, parsed.graph, kernels)
+            instance = instance_of(kernel, graph, book, wish)
+            space = space_of(kernel, instance, graph, kernels)
             assert space is not None, f"{kernel.name} cannot be cut"
             found.append((kernel, space))
-    return Subject(net.name, parsed.graph, dict(parsed.weights), kernels, tuple(found))
+    network = Network(graph, dict(parsed.weights), kernels)
+    execution = None
+    if is_run:
+        resident = tile(graph, kernels, RESIDENT, OPTIONS, book)
+        made = folder / net.name
+        execution = Execution(network, resident, RESIDENT, OPTIONS, book, made)
+    return Subject(net.name, network, tuple(found), book, execution)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,87 +166,81 @@ def run(arguments: argparse.Namespace) -> Iterator[tuple[str, bool]]:
     """Print the tables and yield each check's name and whether it passed."""
     book = load_rules([builtin_folder()])
     sizes = [int(size) for size in arguments.sizes.split(",")]
+    is_run = not arguments.no_run
     with tempfile.TemporaryDirectory() as work:
-        folder = Path(work)
         nets = [net for make in NETS if fnmatch((net := make()).name, arguments.only)]
-        cases = [subject(net, book, folder) for net in nets]
-        print("bytes moved / bytes touched (kernels with cut reductions), at most")
+        cases = [subject(net, book, Path(work), is_run=is_run) for net in nets]
+        print("bytes touched, moved / touched (kernels with cut reductions), best of all, at most")
         for case in cases:
             yield from traffic(case, sizes)
         print("cycles / cycles of the computation, one buffer, two buffers")
         for case in cases:
             yield from times(case, sizes)
-        print("bytes of the whole plan / bytes touched layer by layer, executed")
-        for case in cases if not arguments.no_run else ():
-            least = sum(compulsory_bytes(space) for _, space in case.spaces)
-            for size in sizes:
-                plan = planned(case, near_target(size), book)
-                moved, said = executed(case, plan, near_target(size), book, folder)
-                ratio = moved / least
-                print(f"{case.name:22} {size:3} KiB  {ratio:.3f}  {said}", flush=True)
-                yield f"{case.name} runs through {size} KiB", said.startswith("equal")
-        for case in cases if not arguments.no_run else ():
+        print("bytes of the whole plan / bytes touched layer by layer")
+        for case in cases:
+            yield from wholes(case, sizes)
+        for case in cases:
             if case.name == THROUGH_TWO:
-                yield from through_two(case, book, folder)
+                yield from through_two(case)
 
 
-def through_two(case: Subject, book: RuleBook, folder: Path) -> Iterator[tuple[str, bool]]:
-    """Print and check what comes from afar through an SRAM, and without it."""
-    tcm, sram = (Memory(n, k * KIB, holds=("tiles",)) for n, k in (("tcm", 4), ("sram", 64)))
-    rest = (Memory("external", holds=("arena",)), Memory("flash", holds=("weights",)))
-    one = replace(near_target(4), memories=(tcm, *rest))
-    two = replace(one, memories=(tcm, sram, *rest))
-    direct = planned(case, one, book)
-    plan = planned(case, two, book)
-    before = sum(tiling.traffic_bytes for tiling in direct.tilings)
-    after = sum(tiling.levels[-1].traffic_bytes for tiling in plan.tilings)
-    n_cut = sum(tiling.outer is not None for tiling in plan.tilings)
-    _, said = executed(case, plan, two, book, folder)
-    print(
-        f"{case.name}: from afar {before:,} B to a TCM of 4 KiB, {after:,} B through an SRAM of"
-        f" 64 KiB ({n_cut} kernels cut again)  {said}",
-        flush=True,
-    )
-    yield "flash to SRAM to TCM", n_cut > 0 and after < before and said.startswith("equal")
-
-
-def traffic(case: Subject, sizes: list[int]) -> Iterator[tuple[str, bool]]:
-    """Print and check what a network moves."""
-    least = sum(compulsory_bytes(space) for _, space in case.spaces)
+def traffic(case: Subject, sizes: Sequence[int]) -> Iterator[tuple[str, bool]]:
+    """Print and check what a network moves layer by layer."""
     limits = dict(zip(SIZES, LIMITS[case.name], strict=True))
+    optima = [Optimum(space) for _, space in case.spaces]
     for size in sizes:
-        found = [search(space, Near(size * KIB)) for _, space in case.spaces]
-        ratio = sum(choice.traffic_bytes for choice in found if choice) / least
-        split = sum(
-            _is_split(space, choice) for (_, space), choice in zip(case.spaces, found, strict=True)
+        name = f"{case.name} through {size} KiB"
+        found = case.layers(Near(size * KIB))
+        best = [optimum.best(size * KIB) for optimum in optima]
+        known = [count for count in best if count is not None]
+        if found is None or len(known) < len(best):
+            print(f"{name}: does not fit")
+            yield name, False
+            continue
+        moved, least = sum(t.traffic_bytes for t in found), sum(known)
+        split = sum(bool(t.reduction) for t in found)
+        limit = limits.get(size, moved / case.least)
+        said = case.run_layers(found, size)
+        print(
+            f"{case.name:22} {size:3} KiB  {case.least:12,}  {moved / case.least:.3f} ({split})"
+            f"  {least / case.least:.3f}  {limit:.3f}  {said}",
+            flush=True,
         )
-        limit = limits.get(size, ratio)
-        fits = all(found)
-        text = f"{ratio:.3f} ({split})" if fits else "does not fit"
-        print(f"{case.name:22} {size:3} KiB  {least:12,}  {text:16} {limit:.3f}", flush=True)
-        yield f"{case.name} through {size} KiB", fits and ratio <= limit + ROUNDED
+        is_least = all(t.traffic_bytes <= b for t, b in zip(found, known, strict=True))
+        yield f"{name}: no layer moves more than the best of all cuts", is_least
+        yield f"{name}: within the limit", moved / case.least <= limit + ROUNDED
+        yield f"{name}: runs", said.startswith("equal")
 
 
-def _is_split(space: TileSpace, choice: object) -> bool:
-    loops = dict(getattr(choice, "loops", ()))
-    return any(axis in loops for axis in space.axes[len(space.axes) - space.reduce :])
-
-
-def times(case: Subject, sizes: list[int]) -> Iterator[tuple[str, bool]]:
+def times(case: Subject, sizes: Sequence[int]) -> Iterator[tuple[str, bool]]:
     """Print and check the predicted time: two buffers hide what one waits for."""
     compute = sum(kernel.cycles for kernel, _ in case.spaces)
     for size in sizes:
-        cycles = [_cycles(case, size, buffers) for buffers in (1, 2)]
-        one, two = (None if c is None else c / compute for c in cycles)
-        text = "  ".join("does not fit" if c is None else f"{c:.3f}" for c in (one, two))
-        print(f"{case.name:22} {size:3} KiB  {compute:12,}  {text}", flush=True)
-        is_right = one is not None and two is not None and one >= two >= 1
-        yield f"predicted time of {case.name} through {size} KiB", is_right
+        found = [_timed(case, size, buffers) for buffers in (1, 2)]
+        name = f"predicted time of {case.name} through {size} KiB"
+        if any(f is None for f in found):
+            print(f"{name}: does not fit")
+            yield name, False
+            continue
+        plans = [f for f in found if f is not None]
+        one, two = (sum(t.cycles for t in plan) / compute for plan in plans)
+        said = [case.run_layers(plan, size) for plan in plans]
+        print(f"{case.name:22} {size:3} KiB  {compute:12,}  {one:.3f}  {two:.3f}", flush=True)
+        yield name, one >= two >= 1 and all(_is_bound(t) for plan in plans for t in plan)
+        for buffers, text in zip(("one buffer", "two buffers"), said, strict=True):
+            if not text.startswith("equal"):
+                print(f"  {buffers}: {text}", flush=True)
+            yield f"{name}, {buffers}: runs", text.startswith("equal")
 
 
-def _cycles(case: Subject, size: int, buffers: int) -> float | None:
-    """Return the predicted cycles of a network; None if a kernel does not fit."""
-    total = 0.0
+def _is_bound(plan: Tiling) -> bool:
+    """Tell whether a prediction is no less than all transfers, one after the other, take."""
+    return plan.cycles >= int(plan.transfers * SETUP_CYCLES + plan.traffic_bytes / BYTES_PER_CYCLE)
+
+
+def _timed(case: Subject, size: int, buffers: int) -> tuple[Tiling, ...] | None:
+    """Return the fastest tiling of each kernel; None if one does not fit."""
+    found = []
     for kernel, space in case.spaces:
         near = Near(
             size * KIB,
@@ -218,85 +250,43 @@ def _cycles(case: Subject, size: int, buffers: int) -> float | None:
             objective="time",
             buffers=buffers,
         )
-        found = tiling(kernel, space, near)
-        if found is None:
+        best = tiling(kernel, space, near)
+        if best is None:
             return None
-        total += found.cycles
-    return total
+        found.append(replace(best, memory=NEAR))
+    return tuple(found)
+
+
+def wholes(case: Subject, sizes: Sequence[int]) -> Iterator[tuple[str, bool]]:
+    """Print and check what a network moves whose tensors stay between kernels."""
+    for size in sizes:
+        plan = case.planned(near_target(size))
+        ratio = sum(t.moved_bytes for t in plan.tilings) / case.least
+        said = case.run(plan, near_target(size))
+        print(f"{case.name:22} {size:3} KiB  {ratio:.3f}  {said}", flush=True)
+        yield f"{case.name} runs through {size} KiB", said.startswith("equal")
+
+
+def through_two(case: Subject) -> Iterator[tuple[str, bool]]:
+    """Print and check what comes from afar through an SRAM, and without it."""
+    tcm, sram = (Memory(n, k * KIB, holds=("tiles",)) for n, k in (("tcm", 4), ("sram", 64)))
+    rest = (Memory("external", holds=("arena",)), Memory("flash", holds=("weights",)))
+    one = replace(near_target(4), memories=(tcm, *rest))
+    two = replace(one, memories=(tcm, sram, *rest))
+    plan = case.planned(two)
+    before = sum(tiling.traffic_bytes for tiling in case.planned(one).tilings)
+    after = sum(tiling.levels[-1].traffic_bytes for tiling in plan.tilings)
+    n_cut = sum(tiling.outer is not None for tiling in plan.tilings)
+    said = case.run(plan, two)
+    print(
+        f"{case.name}: from afar {before:,} B to a TCM of 4 KiB, {after:,} B through an SRAM of"
+        f" 64 KiB ({n_cut} kernels cut again)  {said}",
+        flush=True,
+    )
+    yield "flash to SRAM to TCM", n_cut > 0 and after < before and said.startswith("equal")
 
 
 def near_target(size: int) -> Target:
     """Return a target with a near memory of so many KiB."""
-    near = Memory("near", size * KIB, holds=("tiles",))
+    near = Memory(NEAR, size * KIB, holds=("tiles",))
     return Target("near", (near, Memory("far", holds=("arena",))), cycles={"int8": 1.0})
-
-
-def planned(case: Subject, target: Target, book: RuleBook) -> TilePlan:
-    """Return the plan of a network, audited."""
-    plan = tile(case.graph, case.profile, target, OPTIONS, book)
-    audit_tiles(case.graph, case.profile, plan, target, OPTIONS, book)
-    return plan
-
-
-def executed(
-    case: Subject, plan: TilePlan, target: Target, book: RuleBook, folder: Path
-) -> tuple[int, str]:
-    """Return the bytes that a plan moves, and what a run against the honest engine says."""
-    traffic = sum(tiling.moved_bytes for tiling in plan.tilings)
-    write(case, plan, target, book, folder, "t")
-    write(case, planned(case, RESIDENT, book), RESIDENT, book, folder, "u")
-    (folder / "main.c").write_text(program(case, traffic))
-    files = [f"{name}.c" for name in ("main", "t", "t_weights", "u", "u_weights")]
-    port = [f"-I{PORT}", str(PORT / "dlb_port_honest.c")]
-    command = ["gcc", "-std=c99", "-O2", *files, *port, "-lm", "-o", "program"]
-    subprocess.run(command, cwd=folder, check=True)
-    done = subprocess.run(["./program"], cwd=folder, check=False, capture_output=True, text=True)
-    return traffic, (done.stdout + done.stderr).strip()
-
-
-def write(  # noqa: PLR0913, PLR0917 - what a rendering is made of
-    case: Subject, plan: TilePlan, target: Target, book: RuleBook, folder: Path, side: str
-) -> None:
-    """Write the C files of one side."""
-    order = schedule(case.graph, case.profile, plan, target, OPTIONS)
-    texts = render(case.graph, case.profile, plan, order, book, target, OPTIONS, side)
-    for file, text in texts.items():
-        (folder / file).write_text(text, encoding="ascii")
-    given = (case.graph, case.weights, case.profile, book, target, OPTIONS, side)
-    for file, content in tables(*given).items():
-        (folder / file).write_bytes(content)
-
-
-def program(case: Subject, traffic: int) -> str:
-    """Return a program that compares both sides, copying late, early and at random."""
-    (source,), (result,) = case.graph.inputs, case.graph.outputs
-    count, size = case.graph.tensor[source].count, case.graph.tensor[result].count
-    return f"""\
-#include "t.h"
-#include "u.h"
-#include "dlb_port_honest.h"
-#include <stdio.h>
-#include <string.h>
-static int8_t x[{count}], t[{size}], u[{size}];
-int main(void)
-{{
-    unsigned seed = 3;
-    for (int i = 0; i < {count}; ++i) {{
-        seed = (seed * 1664525u) + 1013904223u;
-        x[i] = (int8_t)(seed >> 24);
-    }}
-    u_run(x, u);
-    for (unsigned mode = 0; mode < 3; ++mode) {{
-        memset(t, 0x55, sizeof t);
-        dlb_port_begin(mode, mode);
-        t_run(x, t);
-        const unsigned long long bytes = dlb_port_end();
-        if (memcmp(t, u, sizeof t) != 0 || bytes != {traffic}u) {{
-            printf("mode %u: %llu B of {traffic}, or other results\\n", mode, bytes);
-            return 1;
-        }}
-    }}
-    printf("equal, {traffic:,} B as planned, late, early and random\\n");
-    return 0;
-}}
-"""
