@@ -16,7 +16,7 @@ from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.stages.audit_clusters import cluster_faults, known_memories
 from dlbuild.stages.audit_near import near_faults, needed_windows
 from dlbuild.stages.audit_rows import replay_rows
-from dlbuild.stages.audit_scratch import needed_scratch, scratch_faults
+from dlbuild.stages.audit_scratch import is_one_room, needed_scratch, scratch_faults
 from dlbuild.stages.audit_state import interface_of, state_faults
 from dlbuild.stages.audit_strips import ring_bytes, strip_faults
 from dlbuild.stages.contents import Contents
@@ -267,7 +267,7 @@ def _overlaps(plan: _Plan) -> Iterator[str]:
                 continue  # the replay proves that no byte is overwritten too early
             if (one.alias_of or one.tensor) != (other.alias_of or other.tensor):
                 yield f"step {first}: {one.tensor} and {other.tensor} share bytes undeclared"
-            elif not _is_view(plan, one, other) and not (
+            elif not (_is_view(plan, one, other) or is_one_room(one, other)) and not (
                 last == first + 1 and _is_in_place(plan, plan.schedule.steps[first], one, other)
             ):
                 yield f"step {first}: {one.tensor} and {other.tensor} may not share bytes"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.profile import Kernel, Profile
-from dlbuild.ir.schedule import Schedule
+from dlbuild.ir.schedule import Buffer, Schedule
 from dlbuild.ir.tile_plan import TilePlan, handwritten_kernel
 
 
@@ -16,7 +16,7 @@ def needed_scratch(profile: Profile, tiles: TilePlan) -> Mapping[str, int]:
             continue
         size = _bytes_of(kernel, tiles)
         if size:
-            name = _buffer_of(kernel.name, tiles)
+            name = _buffer_of(kernel, tiles)
             needed[name] = max(needed.get(name, 0), size)
     return needed
 
@@ -41,10 +41,11 @@ def _bytes_of(kernel: Kernel, tiles: TilePlan) -> int:
 def scratch_faults(profile: Profile, tiles: TilePlan, schedule: Schedule) -> Iterator[str]:
     """Yield each step whose working memory is not alive or too small."""
     for step in schedule.steps:
-        size = _bytes_of(profile.kernel[step.kernel], tiles)
+        kernel = profile.kernel[step.kernel]
+        size = _bytes_of(kernel, tiles)
         if not size or not step.is_code or _is_near(step.kernel, tiles):
             continue
-        buffer = schedule.buffer.get(_buffer_of(step.kernel, tiles))
+        buffer = schedule.buffer.get(_buffer_of(kernel, tiles))
         if buffer is None or buffer.size_bytes < size:
             yield f"step {step.number} ({step.kernel}) has no scratch of {size} B"
         elif not buffer.first_step <= step.number < buffer.last_step:
@@ -56,6 +57,15 @@ def _is_near(kernel: str, tiles: TilePlan) -> bool:
     return any(tiling.kernel == kernel for tiling in tiles.tilings)
 
 
-def _buffer_of(kernel: str, tiles: TilePlan) -> str:
-    strips = [n for n, s in enumerate(tiles.strips) if kernel in [a.kernel for a in s.layers]]
-    return f"scratch of strip {strips[0] + 1}" if strips else f"scratch of {kernel}"
+def is_one_room(one: Buffer, other: Buffer) -> bool:
+    """Tell whether two buffers are working memory of one strip, whose layers keep nothing in it."""
+    rooms = [b.tensor.removeprefix(f"{b.dtype} ") for b in (one, other) if b.dtype]
+    return len(rooms) > 1 and rooms[0] == rooms[1] and rooms[0].startswith("scratch of strip ")
+
+
+def _buffer_of(kernel: Kernel, tiles: TilePlan) -> str:
+    strips = [n for n, s in enumerate(tiles.strips) if kernel.name in [a.kernel for a in s.layers]]
+    if not strips:
+        return f"scratch of {kernel.name}"
+    dtypes = [scratch.dtype for scratch in kernel.handwriting.scratch] if kernel.handwriting else []
+    return f"{' '.join(dtypes)} scratch of strip {strips[0] + 1}"

@@ -250,7 +250,7 @@ def _argument(
         return table
     operand = model.instances[kernel].operand(parameter.operand)
     if operand.role == "scratch":
-        return places.pointer(scratch_name(kernel, tiles))
+        return places.pointer(scratch_name(kernel, tiles, operand.dtype))
     tensor = operand.tensor
     if not prod(operand.shape):
         return NOTHING

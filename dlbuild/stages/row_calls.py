@@ -190,7 +190,8 @@ class RowKernels:
         operand = instance.operand(parameter.operand)
         if operand.role == "scratch":
             sums = [n for n in layer.sums if n.endswith(f" {operand.name}")]
-            return self._places.pointer(sums[0] if sums else scratch_name(kernel, self._tiles))
+            own = scratch_name(kernel, self._tiles, operand.dtype)
+            return self._places.pointer(sums[0] if sums else own)
         if operand.tensor in self._fetched:
             return self._fetch(layer, pointer, counter)
         if pointer is None:

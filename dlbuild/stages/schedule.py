@@ -19,7 +19,7 @@ from dlbuild.stages.order import least_peak_order
 from dlbuild.stages.overlap import place_overlapping
 from dlbuild.stages.peak import Part
 from dlbuild.stages.problem import Bytes, Live, Problem, Step, aligned, live_at, lower_bound
-from dlbuild.stages.scratch import scratch_buffers
+from dlbuild.stages.scratch import scratch_blocks
 from dlbuild.stages.sharing import CALLER, Block, Sharing, share
 from dlbuild.stages.together import Together
 from dlbuild.stages.windows import near_buffers
@@ -114,7 +114,7 @@ def _in_order(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         together.ringed(_buffers(graph, block, lives, home(block))) for block in sharing.blocks
     ]
     blocks += [(buffer,) for buffer in together.sums(next(iter(arenas.values())))]
-    blocks += [(buffer,) for buffer in scratch_buffers(profile, tiles, arenas, clusters)]
+    blocks += scratch_blocks(profile, tiles, arenas, clusters)
     filled = [
         _filled(graph, blocks, memory, steps, together, options) for memory in arenas.values()
     ]

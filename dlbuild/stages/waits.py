@@ -56,7 +56,7 @@ class Uses:
                     first = buffer.offset_bytes
                     end = first + buffer.size_bytes
                     yield Use(step.number, tensor, is_write, first, end, None)
-            scratch = self._buffer.get(scratch_name(step.kernel, NO_TILES))
+            scratch = self._buffer.get(scratch_name(step.kernel, NO_TILES, ""))
             if scratch is not None:
                 first = scratch.offset_bytes
                 end = first + scratch.size_bytes

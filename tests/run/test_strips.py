@@ -5,7 +5,8 @@
 
 import os
 import re
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import load_rules
+from dlbuild.run.compile import WARNINGS
 from dlbuild.run.guard import guarded_program
 from dlbuild.run.runner import Built, Values, model_program, run_input, run_model
 from dlbuild.run.runner_program import Compiler, Program, compile_program
@@ -306,6 +308,46 @@ def test_hand_written_kernels_run_in_a_near_memory(
             for output, array in wanted.items():
                 assert np.array_equal(got[output], array), size_bytes
     assert True in found[1]
+
+
+@pytest.mark.parametrize(
+    ("channels", "sizes"), [(8, (3, 1)), (8, (3,)), (2, (1, 1))], ids=("int16", "last", "int8")
+)
+def test_kernels_of_a_strip_share_working_memory_of_several_types(
+    channels: int, sizes: Sequence[int], tmp_path: Path
+) -> None:
+    # A PC's convolutions work in int16, its depthwise ones in int8; either may need more.
+    net = Net(np.random.default_rng(7), "int8")
+    for name, value in (("one", np.float32(1.0)), ("three", np.int8(3)), ("zero", np.int8(0))):
+        net.constant(name, value)
+    net.shape["x"] = at = (channels, 12, 9)
+    last = "x"
+    layers = [(32, sizes[0], False), (32, 3, True), *((16, size, False) for size in sizes[1:])]
+    for number, (made, size, is_deep) in enumerate(layers):
+        name = f"t{number}"
+        group = at[0] if is_deep else 1
+        kind, inputs, _ = net._operator(last, name, made, group, [size, size])
+        pads = [size // 2] * 4
+        net.nodes.append(helper.make_node(kind, inputs, [name], name, group=group, pads=pads))
+        net.shape[name] = at = (made, 12, 9)
+        last = name
+    file = tmp_path / "net.onnx"
+    onnx.save(model_of(net, last), file)
+    plain = replace(PLAIN, layout=(("x", "nhwc"),))
+    whole, _ = built(file, plain, tmp_path / "whole")
+    values = np.random.default_rng(6).integers(-128, 128, (1, channels, 12, 9)).astype(np.int8)
+    samples: list[Values] = [{"x": values}]
+
+    small = replace(plain, optimize="ram", input="arena", hook=True)
+    target = replace(TARGET, features=("x86",))
+    strips, tiles = built(file, small, tmp_path / "strips", target=target)
+
+    (strip,) = tiles.strips
+    hand = [strips.profile.kernel[layer.kernel].handwriting for layer in strip.layers]
+    assert {s.dtype for found in hand if found for s in found.scratch} == {"int8", "int16"}
+    source = ["-c", "net.c", "-o", "net.o"]
+    subprocess.run(["gcc", *WARNINGS, "-Werror", *source], cwd=strips.folder, check=True)
+    assert np.array_equal(outputs(strips, samples)[0][last], outputs(whole, samples)[0][last])
 
 
 def test_an_optimising_compiler_leaves_no_kernel_out(tmp_path: Path) -> None:
