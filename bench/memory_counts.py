@@ -9,9 +9,11 @@ from models import host
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.targets import TargetBook, read_target_files, target_files
 from dlbuild.ir.target import Target
+from dlbuild.run.bench import called_steps
 from dlbuild.run.board import BoardMaker, BoardProgram
 from dlbuild.run.callgrind import instructions
 from dlbuild.run.counter import counter
+from dlbuild.run.lines import Said
 from dlbuild.run.runner import Built, Values, model_program, run_input, run_model
 from dlbuild.run.runner_program import Compiler, compile_program
 
@@ -44,13 +46,21 @@ def on_host(built: Built, samples: Sequence[Values]) -> int:
 
     The model is compiled apart, so that its run is not a part of what calls it.
     """
-    work = built.folder / "count"
-    work.mkdir(exist_ok=True)
-    sources = [built.folder / f"{built.name}{end}.c" for end in ("", "_weights")]
+    work, sources = _places(built, "count")
     text = model_program(built, is_linked=True)
     program = compile_program(text, "run", sources, Compiler("gcc", FLAGS), work)
     said = instructions(program, built.name, run_input(built, samples, 1), work)
     return sum(count.value for count in said.counts) if said else 0
+
+
+def kernels_on_host(built: Built, sample: Values) -> dict[str, int]:
+    """Return the instructions of each kernel of a run layer by layer, with a hook between them.
+
+    Empty without valgrind.
+    """
+    work, (_, tables) = _places(built, "kernels")
+    program = compile_program(model_program(built), "run", [tables], Compiler("gcc", FLAGS), work)
+    return _by_kernel(built, instructions(program, built.name, run_input(built, [sample], 1), work))
 
 
 def on_core(built: Built, sample: Values) -> tuple[int, list[list[Values]]]:
@@ -59,14 +69,39 @@ def on_core(built: Built, sample: Values) -> tuple[int, list[list[Values]]]:
     Raises:
         UserError: there is no such compiler or emulator, or the network does not fit the board.
     """
-    work = built.folder / "core"
-    work.mkdir(exist_ok=True)
-    sources = [built.folder / f"{built.name}{end}.c" for end in ("", "_weights")]
+    work, sources = _places(built, "core")
     text = model_program(built, is_linked=True)
     maker = BoardMaker(built.target, built.options)
     counting = _Counting(maker.program(text, "run", sources, work), counter(work))
     outputs = run_model(built, counting, [sample], 1)
     return counting.count, [list(runs) for runs in outputs]
+
+
+def kernels_on_core(built: Built, sample: Values) -> dict[str, int]:
+    """Return the instructions of each kernel of a run layer by layer, with a hook between them.
+
+    Raises:
+        UserError: see `on_core`.
+    """
+    work, (_, tables) = _places(built, "core-kernels")
+    maker = BoardMaker(built.target, built.options)
+    program = maker.program(model_program(built), "run", [tables], work)
+    plugin = ["-plugin", f"file={counter(work)}"]
+    return _by_kernel(built, program.converse(run_input(built, [sample], 1), plugin))
+
+
+def _places(built: Built, name: str) -> tuple[Path, tuple[Path, Path]]:
+    """Return a new folder, and the files of the network and of its weights."""
+    work = built.folder / name
+    work.mkdir(exist_ok=True)
+    return work, (built.folder / f"{built.name}.c", built.folder / f"{built.name}_weights.c")
+
+
+def _by_kernel(built: Built, said: Said | None) -> dict[str, int]:
+    calls = called_steps(built.schedule)
+    # Behind the hook of the last step the run returns: one more, which is of no step.
+    values = [count.value for count in said.counts[: len(calls)]] if said else []
+    return {steps[0].kernel: value for steps, value in zip(calls, values, strict=bool(values))}
 
 
 @dataclass

@@ -80,12 +80,22 @@ def _windows(layers: Sequence[Layer], wanted: tuple[int, int]) -> Mapping[str, t
 def again_macs(profile: Profile, tiles: TilePlan) -> int:
     """Return the multiplications that a plan does more than once."""
     found = 0
+    for kernel, (computed, columns) in computed_columns(tiles).items():
+        macs = profile.kernel[kernel].macs
+        found += max(macs * computed // columns - macs, 0)
+    return found
+
+
+def computed_columns(tiles: TilePlan) -> dict[str, tuple[int, int]]:
+    """Return how many columns of each kernel's output all passes compute, and how many it has.
+
+    Kernels that are computed in several passes alone.
+    """
+    found = {}
     for strip in tiles.strips:
         counts = {read.tensor: read.extent for layer in strip.layers for read in layer.across}
         for layer in strip.layers:
             if layer.passes:
-                macs = profile.kernel[layer.kernel].macs
-                columns = counts.get(layer.writes, layer.passes[-1][1])
                 computed = sum(end - first for first, end in layer.passes)
-                found += max(macs * computed // columns - macs, 0)
+                found[layer.kernel] = computed, counts.get(layer.writes, layer.passes[-1][1])
     return found

@@ -89,12 +89,17 @@ CONVS = {
     "flat": Conv(4, 5, 8, 4, (1, 3), (2, 1), (0, 1, 0, 1)),
     "depthwise_flat": Conv(8, 5, 8, 8, (1, 3), (2, 2), (0, 1, 0, 1), group=8),
     "depthwise_wider": Conv(4, 2, 3, 4, (5, 5), pads=(2, 2, 2, 2), group=4),
+    "deep_many": Conv(8, 11, 12, 8, (7, 7), pads=(3, 3, 3, 3), group=8),
+    "deep_many_by_steps": Conv(4, 15, 12, 4, (5, 7), (2, 2), (4, 3, 3, 2), (2, 1), 4),
+    "deep_many_high": Conv(4, 9, 8, 4, (7, 5), (1, 1), (3, 0, 3, 0), group=4),
+    "deep_many_inside": Conv(4, 9, 9, 4, (6, 6), group=4),
 }
 WIDE = {  # for kernels that take 16 channels at once
     "pointwise_wide": Conv(7, 5, 7, 37),
     "square_wide": Conv(3, 7, 6, 17, (3, 3), (2, 1), (1, 0, 0, 1)),
     "spread_wide": Conv(5, 9, 9, 32, (2, 3), pads=(2, 2, 2, 2), dilations=(2, 2)),
     "depthwise_wide": Conv(32, 5, 6, 32, (3, 3), pads=(1, 1, 1, 1), group=32),
+    "deep_wide_many": Conv(16, 9, 8, 16, (7, 7), pads=(3, 3, 3, 3), group=16),
     "deep_wide_by_steps": Conv(16, 8, 7, 16, (2, 4), (2, 3), (1, 0, 0, 2), (2, 1), 16),
 }
 COLUMNS = {  # whose rows are of one point
@@ -109,6 +114,7 @@ COLUMNS = {  # whose rows are of one point
     "deep_column_padded_below": Conv(8, 9, 1, 8, (3, 1), pads=(0, 0, 1, 0), group=8),
     "deep_column_by_steps": Conv(16, 20, 1, 16, (4, 1), (2, 1), (2, 0, 1, 0), (2, 1), 16),
     "deep_column_of_points": Conv(8, 7, 1, 8, group=8),
+    "deep_column_of_many": Conv(8, 15, 3, 8, (12, 3), (2, 1), (4, 0, 3, 0), group=8),
     "deep_column_of_lines": Conv(8, 11, 3, 8, (3, 3), (2, 1), (1, 0, 1, 0), group=8),
 }
 DENSE = {

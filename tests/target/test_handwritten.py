@@ -27,10 +27,10 @@ from dlbuild.run.compile import WARNINGS
 Made = Callable[..., tuple[Engine, dict[str, Build]]]
 CORES = {"m4f": "cortex-m4f", "m7": "cortex-m7", "m33": "cortex-m33", "m55": "cortex-m55"}
 
-COUNTS = {"fixed": 255_098, "exact": 252_646}
+COUNTS = {"fixed": 266_953, "exact": 263_800}
 """Instructions on a Cortex-M4F with gcc 12.2; a rise fails, a fall is to be recorded here."""
 
-COUNTS_OF_M55 = {"fixed": 53_289, "exact": 53_210}
+COUNTS_OF_M55 = {"fixed": 57_496, "exact": 57_390}
 """The same on a Cortex-M55."""
 
 CASES = int(os.environ.get("DLBUILD_KERNEL_CASES", "1"))
@@ -46,6 +46,7 @@ CONVS = (
     (8, 8, (3, 3), (1, 1), (1, 1, 1, 1), 8),
     (4, 4, (3, 3), (2, 2), (0, 0, 1, 1), 4),
     (4, 4, (5, 1), (1, 1), (0, 0, 0, 0), 4),
+    (4, 4, (7, 7), (2, 1), (3, 3, 3, 3), 4),
 )
 EXTENTS = (6, 7)
 DENSE = ((24, 8), (1030, 4), (13, 6))
