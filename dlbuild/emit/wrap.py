@@ -8,6 +8,7 @@ import re
 from dlbuild.emit.literals import COLUMNS
 
 INDENT = 4
+ELEMENT = re.compile(r"(\w+\[)(.*)")
 STATEMENT = re.compile(r"( *)([^\n=]*? [-+*/]?=) ([^\n]*;)")
 
 
@@ -27,12 +28,18 @@ def _broken(line: str) -> str:
     for parts in (_branches(line), [f"{margin}{target}", *_branches(below)]):
         if len(parts) > 1 and max(map(len, parts)) <= COLUMNS:
             return "\n".join(parts)
-    return "\n".join(_operands(margin, target, value))
+    lines = _operands(f"{margin}{target} ", value)
+    element = ELEMENT.fullmatch(value)
+    if element and len(lines[0]) > COLUMNS:
+        lines = [f"{margin}{target}", *_operands(f"{margin}{' ' * INDENT}{element[1]}", element[2])]
+    return "\n".join(lines)
 
 
-def _operands(margin: str, target: str, value: str) -> list[str]:
-    """Return a sum, or a product, with as many operands in each line as fit, below each other."""
-    head = f"{margin}{target} "
+def _operands(head: str, value: str) -> list[str]:
+    """Return a sum, or a product, with as many operands in each line as fit, below each other.
+
+    head: what stands before it.
+    """
     parts = next((p for p in (_split(value, "+-"), _split(value, "*")) if len(p) > 1), [value])
     lines = [head + parts[0]]
     for part in parts[1:]:

@@ -187,10 +187,13 @@ class _Driver:
         return (KernelText(rest, comment, (), helpers, includes_of([text])),)
 
     def _struct(self, environment: Environment) -> str:
+        name = self._name
+        given = ["int32_t number", *([f"const {self._part} *{PART}"] if self._part else [])]
         return (
             environment.get_template("kernels/tile_task.c.j2")
             .render(
-                name=self._name,
+                name=name,
+                head=filled(f"static {name}_task_t {name}_task(", given, ")"),
                 fields=self._fields.members,
                 part=self._part,
                 of="part" if self._is_outer else "task",

@@ -536,3 +536,21 @@ def test_a_memory_that_holds_tiles_and_the_arena_is_refused(tmp_path: Path) -> N
         "  why: each would have to leave the other room\n"
         "  fix: state two memories, each with its size, in the place of 'sram'"
     )
+
+
+def test_long_names_and_deep_loops_fit_the_lines(tmp_path: Path) -> None:
+    # `run` looks at each line.
+    values = random(5)
+    constants = {"w": values.normal(0, 1, (6, 4, 3, 3)).astype(np.float32)}
+    drawn = []
+    for strides, dilations in (((2, 3), (1, 2)), ((1, 2), (1, 1))):
+        spans = [2 * d + 1 for d in dilations]
+        out = [(e - 1) * s + k for e, s, k in zip((5, 7), strides, spans, strict=True)]
+        node = helper.make_node(
+            "ConvTranspose", ["x", "w"], ["y"], strides=strides, dilations=dilations
+        )
+        content = model(node, {"x": (1, 6, 5, 7)}, (1, 4, *out), constants, TensorProto.FLOAT)
+        pixels = Options(layout=(("x", "nhwc"), ("y", "nhwc")))
+        drawn += [Case(content, o, near_bytes=400, between_bytes=1600) for o in (Options(), pixels)]
+
+    assert run(drawn, tmp_path) == ""

@@ -33,3 +33,10 @@ def test_a_product_has_as_many_factors_in_a_line_as_fit() -> None:
 def test_what_is_no_assignment_stays() -> None:
     text = f"    if (a == {SUM}) {{"
     assert wrapped(text) == text
+
+
+def test_an_element_whose_index_is_too_long_is_broken_inside_its_brackets() -> None:
+    index = ["x_at", "floor_div_i32(ow_first + ow - (kw * 2) + 2, 3)"]
+    margin = " " * 40
+    due = f"{margin}const float x_now =\n{margin}    x[{index[0]} +\n{margin}      {index[1]}];"
+    assert wrapped(f"{margin}const float x_now = x[{' + '.join(index)}];") == due
