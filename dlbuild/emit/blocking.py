@@ -135,10 +135,9 @@ def _is_plain(step: Loop) -> bool:
     if not step.over or step.lets or step.stores:
         return False
     return all(
-        _is_own(part, fold)
+        all(_is_own(part, fold) for part in walk(fold.each))
+        and all(_is_begun(part) for part in walk(fold.start))
         for fold in step.folds
-        for value in (fold.start, fold.each)
-        for part in walk(value)
     )
 
 
@@ -146,6 +145,11 @@ def _is_own(part: Expr, fold: Fold) -> bool:
     if isinstance(part, Local):
         return part.name == fold.name
     return not isinstance(part, Position | Offset | Lookup)
+
+
+def _is_begun(part: Expr) -> bool:
+    """Tell whether a sum may begin with it: that is computed for each point by itself."""
+    return not isinstance(part, Local | Offset | Lookup)
 
 
 def _folding(

@@ -554,3 +554,20 @@ def test_long_names_and_deep_loops_fit_the_lines(tmp_path: Path) -> None:
         drawn += [Case(content, o, near_bytes=400, between_bytes=1600) for o in (Options(), pixels)]
 
     assert run(drawn, tmp_path) == ""
+
+
+@pytest.mark.parametrize("make", ["float", "int8"])
+def test_partial_sums_are_computed_in_blocks(tmp_path: Path, make: str) -> None:
+    # One sum at a time takes two to three times as long.
+    shape = Shape((8, 8), 32, (32, 16), 1, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1))
+    content = conv_model(shape, 1) if make == "float" else qconv_model(shape, 1)
+    size = 2400 if make == "float" else 1200
+    case = Case(content, Options(requantize="fixed"), near_bytes=size)
+    made = plans(case, tmp_path)
+    assert all(tiling.reduction for tiling in made.tiles.tilings)
+
+    assert run([case], tmp_path, "-O2", made=[made]) == ""
+
+    source = (tmp_path / "t0.c").read_text()
+    adding = source[source.index("* keeps acc_sums") :]
+    assert "/* In blocks of " in adding[: adding.index("\n}\n")]
