@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 
 class QuantityError(ValueError):
@@ -39,7 +40,7 @@ def read_quantity(text: str, unit: Unit) -> float:
     """Return the number of base units (bytes, hertz, cycles) that `text` says.
 
     Raises:
-        QuantityError: no number, no unit, an unknown unit, or a fraction of a byte.
+        QuantityError: no number, no unit, an unknown unit, a fraction of a byte, or too great.
     """
     found = _QUANTITY.fullmatch(text.strip())
     if not found:
@@ -57,6 +58,8 @@ def read_quantity(text: str, unit: Unit) -> float:
             f"write {number} {meant[0]}" if spelling else f"use one of: {', '.join(meant)}",
         )
     value = float(number) * unit.factor[name]
+    if not isfinite(value):
+        raise QuantityError(f"the {unit.quantity} '{text}' is too great", "write fewer digits")
     if unit.whole and value != int(value):
         raise QuantityError(
             f"'{text}' is not a whole number of {next(iter(unit.factor))}", "round it"

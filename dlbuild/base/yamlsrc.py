@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 import yaml
@@ -13,6 +15,9 @@ from dlbuild.base.errors import UserError
 from dlbuild.base.spelling import suggestion
 
 Plain = None | bool | int | float | str
+
+MOST_DIGITS = 1000
+"""Of a whole number; more are as good as infinitely many."""
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?")
@@ -78,7 +83,7 @@ class Scalar(_Node):
         if self.text in _WORDS:
             return _WORDS[self.text]
         if _INTEGER.fullmatch(self.text):
-            return int(self.text, 0)
+            return int(self.text, 0) if len(self.text) <= MOST_DIGITS else inf
         if _FLOAT.fullmatch(self.text):
             return float(self.text)
         return self.text
@@ -245,11 +250,13 @@ def integer(node: Node, owner: str, least: int | None = None) -> int:
 
 
 def number(node: Node, owner: str) -> float:
-    """Return a number."""
+    """Return a number that a double can hold."""
     if isinstance(node, Scalar):
         value = node.value
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+            if abs(value) <= sys.float_info.max:
+                return float(value)
+            raise node.error(f"{owner} is too great", fix="give a smaller number")
     raise node.error(f"{owner} must be a number, this is {_kind(node)}")
 
 

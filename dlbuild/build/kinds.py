@@ -83,15 +83,18 @@ class Whole:
 
 @dataclass(frozen=True)
 class Real:
-    """A number of at least `least`."""
+    """A number from `least` to `most`."""
 
     least: float | None = None
+    most: float | None = None
 
     def check(self, node: Node, owner: str) -> None:
-        """Refuse what is not a number, or too small a one."""
+        """Refuse what is not a number, or too small or great a one."""
         value = number(node, owner)
         if self.least is not None and not value >= self.least:
             raise node.error(f"{owner} cannot be {value:g}", fix=f"give {self.least:g} or more")
+        if self.most is not None and value > self.most:
+            raise node.error(f"{owner} cannot be {value:g}", fix=f"give {self.most:g} or less")
 
     def schema(self) -> Schema:
         """State the kind as JSON Schema."""

@@ -68,7 +68,7 @@ _OF_BUILDS = (
     Key("output", Choice(_BUFFER), "Who owns the output buffers; caller by default."),
     Key(
         "max_recompute",
-        Real(least=1.0),
+        Real(least=1.0, most=1000.0),
         "MACs executed / MACs of the model that strips may cost; 1.0 by default.",
     ),
     Key(
@@ -133,8 +133,8 @@ MODEL = Record(
             "tolerance",
             Record(
                 (
-                    Key("rtol", Real(), "Relative tolerance of floats."),
-                    Key("atol", Real(), "Absolute tolerance of floats."),
+                    Key("rtol", Real(least=0.0), "Relative tolerance of floats."),
+                    Key("atol", Real(least=0.0), "Absolute tolerance of floats."),
                     Key("lsb", Whole(0), "Greatest difference of integers."),
                 )
             ),

@@ -23,6 +23,9 @@ from dlbuild.base.yamlsrc import (
 from dlbuild.build.schema import OPTION_KEYS, TARGET
 from dlbuild.ir.target import Board, Cluster, Dma, Memory, Rate, Registers, Target, Toolchain
 
+MOST_ALIGNED_BYTES = 1 << 28
+"""What an ELF object of gcc may ask for."""
+
 
 @dataclass(frozen=True)
 class TargetTable:
@@ -201,6 +204,8 @@ def _alignment(node: Node) -> int:
     size_bytes = whole(word(node, "align"), SIZE)
     if size_bytes.bit_count() != 1:
         raise node.error(f"'align' must be a power of two, this is {size_bytes} B", fix="write 4 B")
+    if size_bytes > MOST_ALIGNED_BYTES:
+        raise node.error("'align' is more than objects can ask for", fix="write 256 MiB or less")
     return size_bytes
 
 

@@ -101,8 +101,14 @@ def declaration(model: Sources, schedule: Schedule) -> str:
     found = parameters(model, schedule)
     texts = [a.text for a in found] or ["void"]
     if len(start) + max(map(len, texts)) >= COLUMNS:
-        texts = [a.text.partition("[")[0].replace(f" {a.name}", f" *{a.name}") for a in found]
+        texts = [_as_pointer(a) for a in found]
     return filled(start, texts, ")")
+
+
+def _as_pointer(argument: Argument) -> str:
+    """Return a parameter, an array without its length."""
+    head, is_array, _ = argument.text.partition("[")
+    return head.replace(f" {argument.name}", f" *{argument.name}") if is_array else head
 
 
 def assertion(name: str, condition: str) -> str:

@@ -1,6 +1,7 @@
 """The model's bytes: the ONNX file and the external data files it names."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -235,6 +236,8 @@ def external_file(tensor: onnx.TensorProto, source: Path) -> Path:
     location = str(entries.get("location", ""))
     where = f"{source}: tensor '{tensor.name}'"
     folder = source.parent
+    if "\0" in location:
+        raise UserError("the name of its external data file holds a zero byte", where=where)
     path = folder / location
     is_inside = path.resolve().is_relative_to(folder.resolve())
     if not location or Path(location).is_absolute() or "\\" in location or not is_inside:
@@ -268,12 +271,13 @@ def load_external(model: onnx.ModelProto, source: Path) -> None:
             opened[path] = path.read_bytes()
         content = opened[path]
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        offset = int(entries.get("offset", "0") or 0)
-        length = int(entries.get("length", "0") or 0) or len(content) - offset
-        if offset < 0 or offset + length > len(content):
+        where = f"{source}: tensor '{tensor.name}'"
+        offset = _place(entries, "offset", where)
+        length = _place(entries, "length", where) or max(len(content) - offset, 0)
+        if offset + length > len(content):
             raise UserError(
                 f"the external data file '{entries['location']}' is too short",
-                where=f"{source}: tensor '{tensor.name}'",
+                where=where,
                 why=f"bytes {offset:,} to {offset + length:,} are needed, "
                 f"the file has {len(content):,}",
                 fix="copy or export the file again",
@@ -281,6 +285,19 @@ def load_external(model: onnx.ModelProto, source: Path) -> None:
         tensor.raw_data = content[offset : offset + length]
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
+
+
+def _place(entries: Mapping[str, str], key: str, where: str) -> int:
+    """Return a number of bytes that an entry of external data says; 0 if it says none."""
+    text = entries.get(key) or "0"
+    if not re.fullmatch("[0-9]{1,30}", text):
+        raise UserError(
+            f"the {key} of its external data is '{text}'",
+            where=where,
+            why="it is to be a number of bytes",
+            fix="export the model again",
+        )
+    return int(text)
 
 
 def array_of(tensor: onnx.TensorProto, where: str) -> Array:

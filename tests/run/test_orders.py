@@ -180,3 +180,12 @@ def test_an_output_that_is_a_view_of_a_fetched_input_is_refused(
     )
     said = refusal(tmp_path, capsys, input="external")
     assert "'x' cannot be fetched in rows" in said
+
+
+def test_long_names_beside_a_function_that_fetches_compile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Net([node("Tanh", ["x" * 300], ["y" * 300])], {"x" * 300: IMAGE}, {"y" * 300: IMAGE}).save(
+        tmp_path
+    )
+    verified(tmp_path, capsys, input="external")

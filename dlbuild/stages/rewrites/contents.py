@@ -1,7 +1,11 @@
 """What no kernel could compute safely, found before any is made."""
 
+from collections.abc import Iterable
+
 from dlbuild.base.errors import UserError
 from dlbuild.stages.rewrites.draft import Draft, Node
+
+MOST_ELEMENTS = 2**31 - 1
 
 INDEXED = frozenset({"Gather", "GatherElements"})
 
@@ -12,6 +16,23 @@ def leave_out_empty(draft: Draft) -> None:
         if draft.tensors[name].count == 0:
             draft.notes.append(f"output '{name}' has no elements and is left out")
     draft.outputs = [name for name in draft.outputs if draft.tensors[name].count]
+
+
+def check_sizes(draft: Draft, names: Iterable[str]) -> None:
+    """Refuse tensors whose elements C could not number.
+
+    Raises:
+        UserError: names the tensor and its elements.
+    """
+    for name in filter(None, names):
+        tensor = draft.tensors[name]
+        if tensor.count > MOST_ELEMENTS:
+            raise UserError(
+                f"'{name}' {list(tensor.shape)} has {tensor.count:,} elements",
+                where=draft.where,
+                why=f"the C counts them by int32_t, up to {MOST_ELEMENTS:,}",
+                fix="check the shapes in the recipe and the export of the model",
+            )
 
 
 def check_contents(draft: Draft) -> None:

@@ -20,6 +20,7 @@ from dlbuild.rulebook.results import results_of
 from dlbuild.stages.parse_graph import proto_of, tensor_of
 from dlbuild.stages.parse_shapes import DTYPE_OF, ONNX_OF
 from dlbuild.stages.rewrites.branches import branch_of
+from dlbuild.stages.rewrites.contents import check_sizes
 from dlbuild.stages.rewrites.contrib import ADOPTED, CONTRIB, product, stand_in
 from dlbuild.stages.rewrites.counts import (
     count_results,
@@ -83,6 +84,7 @@ def infer(draft: Draft, book: RuleBook, *, keep: frozenset[str]) -> None:
             the input's content.
     """
     refuse_unknown(draft, book)
+    check_sizes(draft, draft.inputs)
     walk = Walk(draft, book, keep)
     pending = draft.nodes[::-1]
     while pending:
@@ -123,6 +125,7 @@ class Walk:
         if not count_results(draft, node, self.book):
             draft.tensors |= outputs_of(draft, node, self.book)
             follow_counts(draft, node, self.book)
+        check_sizes(draft, node.outputs)
         keep_empty(draft, node)
         if not any(node.outputs):
             return []

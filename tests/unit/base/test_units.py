@@ -50,6 +50,7 @@ def test_a_quantity_has_a_number_and_a_unit(text: str, unit: Unit, value: float)
         ("many", SIZE, "'many' is not a size", "write it like 48 KiB"),
         ("-1 KiB", SIZE, "'-1 KiB' is not a size", "write it like 48 KiB"),
         ("0.3 B", SIZE, "'0.3 B' is not a whole number of B", "round it"),
+        (f"1{'0' * 400} B", SIZE, f"the size '1{'0' * 400} B' is too great", "write fewer digits"),
     ],
 )
 def test_what_is_no_quantity_is_refused_with_the_right_form(

@@ -227,6 +227,16 @@ def test_what_is_of_another_kind_is_said() -> None:
     assert refused(number, "true") == ("'key' must be a number, this is the boolean true", "")
 
 
+@pytest.mark.parametrize("text", ["1e400", "-1e400", "9" * 400, "9" * 5000])
+def test_a_number_that_no_double_holds_is_refused(text: str) -> None:
+    assert refused(number, text) == ("'key' is too great", "give a smaller number")
+
+
+def test_a_whole_number_of_thousands_of_digits_is_refused() -> None:
+    what, _ = refused(integer, "9" * 5000)
+    assert what.startswith("'key' must be a whole number, this is the number 99999")
+
+
 def test_a_number_below_the_least_is_refused() -> None:
     with pytest.raises(UserError, match="'key' must be at least 1, this is 0"):
         integer(one("0"), "'key'", 1)

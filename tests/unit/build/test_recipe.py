@@ -293,6 +293,12 @@ def test_a_missing_model_file_is_refused() -> None:
     )
 
 
+def test_an_alignment_that_no_object_has_is_refused() -> None:
+    said = error_of(f"{MODELS}targets: {{board: {{memories: {{sram: {{align: 4 GiB}}}}}}}}\n")
+    assert "'align' is more than objects can ask for" in said
+    assert "fix: write 256 MiB or less" in said
+
+
 @pytest.mark.parametrize("size", ["0 B", "3 B", "48 B"])
 def test_an_alignment_that_is_no_power_of_two_is_refused(size: str) -> None:
     memory = f"{{sram: {{align: {size}}}}}"
@@ -402,6 +408,11 @@ def test_a_size_without_a_unit_is_refused() -> None:
             f"{MODELS}builds: [{{model: kws, max_recompute: 0.5}}]",
             "dlbuild.yaml:3:38: error: 'max_recompute' cannot be 0.5",
             "give 1 or more",
+        ),
+        (
+            f"{MODELS}builds: [{{model: kws, max_recompute: 1e30}}]",
+            "dlbuild.yaml:3:38: error: 'max_recompute' cannot be 1e+30",
+            "give 1000 or less",
         ),
         (
             f"{MODELS}include: [none.yaml]",

@@ -363,6 +363,42 @@ def test_missing_external_data_is_named(reader: Reader) -> None:
     )
 
 
+@pytest.mark.parametrize(("key", "text"), [("offset", "abc"), ("length", "-4"), ("offset", "-4")])
+def test_a_place_in_external_data_is_a_number_of_bytes(reader: Reader, key: str, text: str) -> None:
+    path = external(reader, "b.bin", **{key: text})
+    (path.parent / "b.bin").write_bytes(bytes(8))
+    assert refusal(reader, path) == (
+        f"FOLDER/m.onnx: tensor 'b': error: the {key} of its external data is '{text}'\n"
+        "  why: it is to be a number of bytes\n"
+        "  fix: export the model again"
+    )
+
+
+def test_external_data_has_no_name_that_ends_within(reader: Reader) -> None:
+    said = refusal(reader, external(reader, "b\0.bin"))
+    assert "the name of its external data file holds a zero byte" in said
+
+
+def test_a_tensor_of_more_elements_than_int32_counts_is_refused(reader: Reader) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+g (float[1,65536,65536] x) => (float[1,65536,65536] y) { y = Relu(x) }"""
+    assert refused_text(reader, text) == (
+        "FOLDER/m.onnx: error: 'x' [1, 65536, 65536] has 4,294,967,296 elements\n"
+        "  why: the C counts them by int32_t, up to 2,147,483,647\n"
+        "  fix: check the shapes in the recipe and the export of the model"
+    )
+
+
+def test_a_result_of_more_elements_than_int32_counts_is_not_made(reader: Reader) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+g (float[1,3] x) => (float[1,3] y) <int64[2] s = {1048576, 1048576}> {
+    k = ConstantOfShape(s)
+    z = ReduceSum(k)
+    y = Add(x, z)
+}"""
+    assert "'k' [1048576, 1048576] has 1,099,511,627,776 elements" in refused_text(reader, text)
+
+
 def test_external_data_that_is_too_short_says_what_is_needed(reader: Reader) -> None:
     path = external(reader, "b.bin", offset="4", length="8")
     (path.parent / "b.bin").write_bytes(bytes(8))
