@@ -87,7 +87,7 @@ PIPELINE = Pipeline(
             reads=("graph", "profile", "costs"),
             makes=("tiles",),
             target=(
-                *("name", "features", "memories", "dma", "stack_bytes"),
+                *("name", "features", "kernels", "memories", "dma", "stack_bytes"),
                 *("resources", "clusters"),
             ),
             options=(

@@ -191,6 +191,12 @@ KERNEL_RATE = Record(
     (
         Key("mac", Real(least=0.0), "Cycles for each MAC.", required=True),
         Key("output", Real(least=0.0), "And for each element it writes.", required=True),
+        Key(
+            "window",
+            Real(least=0.0),
+            "And for each number of a window, for each further block of channels that a near memory"
+            " has it compute by itself; 2 by default.",
+        ),
     )
 )
 

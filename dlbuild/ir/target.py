@@ -77,10 +77,15 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What a hand-written kernel takes, in cycles: of each MAC, and of each element it writes."""
+    """What a hand-written kernel takes, in cycles: of each MAC, and of each element it writes.
+
+    window: of each number of a window that it makes ready once more, for channels that other tasks
+    compute; 0 = unknown.
+    """
 
     mac: float = 0.0
     output: float = 0.0
+    window: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,4 +232,24 @@ def _by_hand(
         if any(blocks.axis in entry.axes(axis) for axis in range(len(entry.view)))
     )
     cost = instance.handwritten.forms[form].cost_of(0)
-    return ByHand(form, cost, is_by_rows, blocks.axis if blocks else "", compact)
+    windows = _windows(instance, form, blocks)
+    return ByHand(form, cost, is_by_rows, blocks.axis if blocks else "", compact, windows)
+
+
+def _windows(instance: Instance, form: int, blocks: Blocks | None) -> int:
+    """Return how many numbers are made ready in working memory for each block of channels.
+
+    Those of the window of each point, if all channels are made of the same ones.
+    """
+    (nest,) = instance.nests
+    assert instance.handwritten is not None
+    if blocks is None or not instance.handwritten.forms[form].count:
+        return 0
+    axes = [
+        {axis for index in access.index for axis in index.axes()}
+        for access in nest.access.values()
+        if access.operand in instance.handwritten.uses
+    ]
+    is_shared = any(found & set(nest.reduce) and blocks.axis not in found for found in axes)
+    points = prod(nest.extent[axis] for axis in (*nest.domain, *nest.reduce))
+    return points // nest.extent[blocks.axis] if is_shared else 0

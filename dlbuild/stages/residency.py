@@ -16,6 +16,7 @@ from dlbuild.stages.problem import Bytes, Step, aligned
 from dlbuild.stages.tile_parts import Part, all_parts
 from dlbuild.stages.tile_search import Choice, Near, Table
 from dlbuild.stages.tile_space import TileSpace
+from dlbuild.stages.tile_work import further_cycles
 
 STATES = 128
 """So many sets of tensors that stay are followed at a time, the cheapest."""
@@ -166,7 +167,8 @@ class _Way:
         if choice is None:
             return None
         is_timed = self._near.objective == "time"
-        slowness = self._near.hurry * self._near.cycles
+        further = further_cycles(space, choice.loops, self._near.window_cycles)
+        slowness = self._near.hurry * (self._near.cycles + further)
         weight = choice.cycles if is_timed else choice.traffic_bytes + slowness
         near = replace(self._near, size_bytes=size_bytes)
         return Chosen(space, near, choice, weight)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dlbuild.stages.tile_parts import Counts, Part, all_parts
 from dlbuild.stages.tile_space import Moved, TileSpace
+from dlbuild.stages.tile_work import SUM_CYCLES, WINDOW_CYCLES, repeated
 
 Objective = Literal["time", "traffic"]
 Cycles = npt.NDArray[np.float64]
@@ -27,6 +28,7 @@ class Near:
 
     cycles: of the kernel's computation, however it is cut. task_cycles: of what each task adds.
     buffers: of an operand that changes, at most; with one, nothing is moved during a computation.
+    window_cycles: of each number that a hand-written kernel makes ready again for further channels.
     hurry: bytes that a cycle of computation weighs where traffic is the objective and loops could
     stand in the place of a hand-written kernel.
     """
@@ -40,6 +42,7 @@ class Near:
     objective: Objective = "traffic"
     buffers: int = TWO
     hurry: float = 0.0
+    window_cycles: float = WINDOW_CYCLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +98,8 @@ class Table:
         faster; if traffic counts, some have one where less is moved by that: as many of them two
         as then fit, those first whose windows change most often.
 
-        Among equals: the least traffic, the most buffers, the fewest tasks, the least near memory,
-        the first in the order of the space.
+        Among equals: the least traffic, the least that is computed again, the most buffers, the
+        fewest tasks, the least near memory, the first in the order of the space.
         """
         found = [ranking.best(size_bytes) for ranking in self._rankings]
         return min(filter(None, found), key=lambda choice: choice.cycles, default=None)
@@ -111,6 +114,7 @@ class _Ranking:
         self._most = mesh.near_bytes(near.buffers)
         self._least = self._most if near.objective == "time" else mesh.near_bytes(1)
         self._tasks = mesh.tasks()
+        self._further = mesh.further()
         self._orders = list(_orders(mesh.space))
         for number, order in enumerate(self._orders):
             traffic, loads, edge = mesh.moved(order)
@@ -132,7 +136,10 @@ class _Ranking:
         if not rows.size:
             return None
         is_full = self._most > size_bytes
-        for key in (self._cost, self._traffic, is_full, self._tasks, self._most):
+        for key in (
+            *(self._cost, self._traffic, self._further),
+            *(is_full, self._tasks, self._most),
+        ):
             values = np.broadcast_to(key, self._mesh.shape).ravel()[rows]
             rows = rows[values == values.min()]
         at = np.unravel_index(rows[0], self._mesh.shape)
@@ -174,6 +181,7 @@ class _Mesh:
         self._around = [extent // whole for extent, whole in counts]
         pairs = zip(self.trips, self._around, strict=True)
         self._inside = [trips // around for trips, around in pairs]
+        self._further = self.further()
 
     def near_bytes(self, buffers: int) -> Counts:
         """Return the bytes of all buffers, `buffers` of each operand that changes."""
@@ -192,6 +200,12 @@ class _Mesh:
         for trips in self.trips:
             count = count * trips
         return count
+
+    def further(self) -> Cycles:
+        """Return the cycles that tasks take beyond those of the kernel at once."""
+        rate = self._near.window_cycles if self.space.hand else SUM_CYCLES
+        found: Cycles = np.asarray(repeated(self.space, self.trips), np.float64) * rate
+        return found
 
     def moved(self, order: Sequence[int]) -> tuple[Counts, Counts, Counts]:
         """Return the bytes moved, the number of windows moved, and the bytes of a first load."""
@@ -216,7 +230,7 @@ class _Mesh:
         near = self._near
         rate = 1 / near.bytes_per_cycle if near.bytes_per_cycle else 0.0
         transfer = loads * near.setup_cycles + traffic * rate
-        compute = near.cycles + tasks * near.task_cycles
+        compute = near.cycles + tasks * near.task_cycles + self._further
         if not is_hidden:
             serial: Cycles = transfer + compute
             return serial

@@ -79,7 +79,8 @@ class ByHand:
 
     form: in which. cost: how long that takes over the usual one. is_by_rows: it is called for one
     row after the other. blocks: the axis of the channels of which a task may have a part, or empty;
-    compact: tensors of which such a part has to lie in a window of its own.
+    compact: tensors of which such a part has to lie in a window of its own; windows: numbers that
+    are made ready for each such part, of all points.
     """
 
     form: int = 0
@@ -87,6 +88,7 @@ class ByHand:
     is_by_rows: bool = False
     blocks: str = ""
     compact: frozenset[str] = frozenset()
+    windows: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from math import prod
 from dlbuild.stages.tasks import Move, boxes
 from dlbuild.stages.tile_search import Near
 from dlbuild.stages.tile_space import TileSpace
+from dlbuild.stages.tile_work import further_cycles
 
 
 def replayed(
@@ -28,6 +29,7 @@ def replayed(
         doubled: operands of two buffers; windows of others come and leave between tasks.
     """
     shares = _shares(space, loops)
+    cycles = near.cycles + further_cycles(space, loops, near.window_cycles)
     brought: dict[int, list[Move]] = {}
     sent: dict[int, list[Move]] = {}
     for move in moves:
@@ -42,7 +44,7 @@ def replayed(
         is_double = all(m.operand in doubled for m in results)
         if results and len(leaving) > is_double:
             clock = max(clock, leaving[-1 - is_double])
-        clock += near.cycles * share + near.task_cycles
+        clock += cycles * share + near.task_cycles
         if results:
             engine = max(engine, clock) + _sum(results, near)
             leaving.append(engine)

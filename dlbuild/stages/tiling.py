@@ -8,13 +8,14 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel
-from dlbuild.ir.target import Memory, Options, Target
+from dlbuild.ir.target import Memory, Options, Rate, Target
 from dlbuild.ir.tile_plan import Cut, Level, NearBuffer, Tiling
 from dlbuild.rulebook.value import STORED_TYPE
 from dlbuild.stages.tasks import moves, sides
 from dlbuild.stages.tile_search import Near, search
 from dlbuild.stages.tile_space import Moved, TileSpace
 from dlbuild.stages.tile_time import replayed
+from dlbuild.stages.tile_work import WINDOW_CYCLES
 
 MOST_MEMORIES = 2
 
@@ -61,7 +62,13 @@ def near_of(memory: Memory, target: Target, options: Options, kernel: Kernel | N
         objective="time" if is_timed else "traffic",
         buffers=2,
         hurry=1.0 if options.optimize == "speed" else 0.0,
+        window_cycles=_window_cycles(kernel, target),
     )
+
+
+def _window_cycles(kernel: Kernel | None, target: Target) -> float:
+    name = kernel.handwriting.name if kernel and kernel.handwriting else ""
+    return target.kernels.get(name, Rate()).window or WINDOW_CYCLES
 
 
 def tiling(kernel: Kernel, space: TileSpace, near: Near) -> Tiling | None:

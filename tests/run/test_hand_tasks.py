@@ -17,11 +17,17 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from dlbuild.ir.target import Options
+from dlbuild.ir.target import Options, Rate
 from dlbuild.ir.tile_plan import Cut
 from dlbuild.ir.weights import Array
+from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.stages.audit import AuditError
 from dlbuild.stages.audit_tiles import audit_tiles
+from dlbuild.stages.hand_space import hand_spaces
+from dlbuild.stages.tile_search import Near, search
+from dlbuild.stages.tile_space import TileSpace
+from dlbuild.stages.tile_work import further_cycles
+from dlbuild.stages.tiling import near_of, planned
 from tests.run.test_tiles import CASES_PER_PROGRAM, Case, Shape, book, model, plans, random, run
 
 PROGRAMS = int(os.environ.get("DLBUILD_HAND_PROGRAMS", "2"))
@@ -165,3 +171,56 @@ def test_what_a_hand_written_kernel_cannot_compute_is_caught(
         audit_tiles(made.graph, made.profile, tiles, case.target, case.options, book())
 
     assert str(caught.value) == f"conv1: {fault}"
+
+
+def ways(shape: Shape, folder: Path, window_cycles: float) -> list[tuple[TileSpace, Near]]:
+    """Return the ways to cut a convolution by hand, and a near memory with a rate."""
+    folder.mkdir()
+    case = Case(conv(shape, 1), NHWC, features=("dsp",))
+    made = plans(case, folder)
+    (kernel,) = (k for k in made.profile.kernels if k.handwriting)
+    instance = instance_of(kernel, made.graph, book(), wish_of(case.target, NHWC))
+    rates = {kernel.handwriting.name if kernel.handwriting else "": Rate(1, 1, window_cycles)}
+    memory = replace(case.target.memories[0], copy_setup_cycles=40, copy_bytes_per_cycle=4.0)
+    near = near_of(memory, replace(case.target, kernels=rates), NHWC, kernel)
+    spaces = list(hand_spaces(kernel, instance, made.graph, made.profile))
+    costs = [space.hand.cost if space.hand else 1 for space in spaces]
+    nears = [replace(near, cycles=round(near.cycles * cost)) for cost in costs]
+    return list(zip(spaces, nears, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("shape", "numbers"),
+    [
+        (Shape((12, 9), 32, (32, 16), 1, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1)), 12 * 9 * 9 * 32),
+        (Shape((12, 9), 32, (1, 1), 32, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1)), 0),
+    ],
+    ids=["dense", "depthwise"],
+)
+def test_windows_that_further_channels_need_again_take_time(
+    tmp_path: Path, shape: Shape, numbers: int
+) -> None:
+    found = []
+    for number, rate in enumerate((1.0, 3.0)):
+        (space, near), *_ = ways(shape, tmp_path / str(number), rate)
+        loops = (("m", space.nest.extent["m"] // 4),)
+        found.append(planned("conv1", space, loops, near, frozenset()).cycles)
+
+    assert found[1] - found[0] == 3 * numbers * 2
+
+
+def test_rows_are_cut_where_channels_would_need_their_windows_again(tmp_path: Path) -> None:
+    shape = Shape((8, 8), 16, (16, 64), 1, (1, 1), (1, 1), (1, 1), (0, 0, 0, 0))
+    cut = []
+    for number, rate in enumerate((0.001, 3.0)):
+        made = ways(shape, tmp_path / str(number), rate)
+        cycles = []
+        for space, near in made:
+            choice = search(space, replace(near, size_bytes=4000))
+            if choice is not None:
+                again = further_cycles(space, choice.loops, near.window_cycles)
+                cycles.append((choice.cycles, again))
+        cut.append(min(cycles))
+
+    assert cut[0][1] > 0
+    assert cut[1][1] == 0

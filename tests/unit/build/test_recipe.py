@@ -217,8 +217,10 @@ def test_a_pack_may_ask_for_a_feature_of_its_own() -> None:
 
 
 def test_a_rate_of_a_kernel_replaces_that_of_the_base() -> None:
-    found = target("{board: {extends: cortex-m4f, kernels: {conv_dsp: {mac: 2, output: 9.5}}}}")
-    assert found.kernels["conv_dsp"] == Rate(2.0, 9.5)
+    rates = "{conv_dsp: {mac: 2, output: 9.5, window: 3}, conv_pairs: {mac: 1, output: 2}}"
+    found = target(f"{{board: {{extends: cortex-m4f, kernels: {rates}}}}}")
+    assert found.kernels["conv_dsp"] == Rate(2.0, 9.5, 3.0)
+    assert found.kernels["conv_pairs"] == Rate(1.0, 2.0)
     kept = target("{board: {extends: cortex-m4f}}").kernels
     assert found.kernels["dense_dsp"] == kept["dense_dsp"] != Rate()
 

@@ -1,6 +1,7 @@
 """The search of tiles: exact, and what it finds moves what it says."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations, product
 from math import prod
 
@@ -15,6 +16,7 @@ from dlbuild.stages.tasks import Move, boxes, moves
 from dlbuild.stages.tile_search import Near, search
 from dlbuild.stages.tile_space import TileSpace, compulsory_bytes, divided, tile_space, window
 from dlbuild.stages.tile_time import replayed
+from dlbuild.stages.tile_work import SUM_CYCLES
 
 ALIGN = 4
 
@@ -201,3 +203,32 @@ def test_the_faster_of_two_is_chosen_by_time(builtin_book: RuleBook) -> None:
     ]
     assert cycles[0] < cycles[1]
     assert found.traffic_bytes >= least.traffic_bytes
+
+
+def test_further_parts_of_sums_take_time(builtin_book: RuleBook) -> None:
+    space = space_of(conv(builtin_book))
+    near = Near(1 << 20, ALIGN, bytes_per_cycle=1.0, cycles=5000, task_cycles=0, objective="time")
+    results, part = 4 * 5 * 2, moves(space, (("c", 2),))
+
+    cycles = replayed(space, (("c", 2),), [m for m in part if m.is_output], near, frozenset())
+
+    assert cycles == 5000 + results * SUM_CYCLES + results * 4
+    found = search(space, replace(near, size_bytes=450))
+    assert found is not None
+    assert "c" not in dict(found.loops)
+
+
+def test_of_cuts_that_move_the_same_the_one_is_taken_that_computes_least_again(
+    builtin_book: RuleBook,
+) -> None:
+    space = space_of(conv(builtin_book))
+    for size in range(150, 1000, 10):
+        found = search(space, Near(size, ALIGN))
+        if found is None or "c" not in dict(found.loops):
+            continue
+        others = (cut for cut in every_cut(space) if "c" not in cut)
+        assert all(
+            sum(m.size_bytes for m in moves(space, tuple(cut.items()))) > found.traffic_bytes
+            for cut in others
+            if near_bytes(space, cut) <= size
+        )
