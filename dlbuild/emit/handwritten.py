@@ -26,7 +26,6 @@ from dlbuild.emit.kernel import (
     declared,
     printer_of,
     render_kernel,
-    signature_of,
     tables_of,
 )
 from dlbuild.emit.lanes import NoLanes, lane_lines
@@ -34,6 +33,7 @@ from dlbuild.emit.lower import Lowered, lower
 from dlbuild.emit.nest import Printer
 from dlbuild.emit.opaque import Elements
 from dlbuild.emit.parameter import Parameter
+from dlbuild.emit.samples import SampleCalls
 from dlbuild.ir.target import Registers
 from dlbuild.rulebook.address import strides
 from dlbuild.rulebook.derive import Orders
@@ -41,6 +41,7 @@ from dlbuild.rulebook.handwritten import rest_of
 from dlbuild.rulebook.index import Remainder
 from dlbuild.rulebook.instance import Access, Instance, Nest, Operand
 from dlbuild.rulebook.rows import ROW
+from dlbuild.rulebook.samples import sampled
 
 INDENT = 4
 
@@ -70,7 +71,10 @@ def render(  # noqa: PLR0913 - keywords; each is a decision of another stage
             registers=registers,
         )
     in_table = constants | {o.name for o in instance.operands if o.role == "constant"}
-    return _Handwritten(instance, name, orders, restrict, in_table, environment).text()
+    found = sampled(instance)
+    assert found is not None, "what cannot be called sample by sample is a nest"
+    calls = SampleCalls(instance, found, name, orders, restrict)
+    return _Handwritten(found.one, name, orders, restrict, in_table, environment, calls).text()
 
 
 def is_one_run(instance: Instance, orders: Orders, constants: frozenset[str]) -> bool:
@@ -86,7 +90,9 @@ def is_one_run(instance: Instance, orders: Orders, constants: frozenset[str]) ->
     in_table = frozenset(
         o.name for o in instance.operands if o.tensor in constants or o.role == "constant"
     )
-    rest = _lowered(instance, {o.name: o for o in instance.operands}, orders, in_table)
+    found = sampled(instance)
+    assert found is not None, "what cannot be called sample by sample is a nest"
+    rest = _lowered(found.one, {o.name: o for o in instance.operands}, orders, in_table)
     kernel = instance.handwritten
     assert kernel is not None
     others = [axis for axis in rest.domain if axis not in kernel.keep]
@@ -130,6 +136,7 @@ class _Handwritten:
     restrict: frozenset[str]
     in_table: frozenset[str]
     environment: jinja2.Environment
+    calls: SampleCalls
 
     def text(self) -> KernelText:
         instance, kernel = self.instance, self.instance.handwritten
@@ -169,9 +176,7 @@ class _Handwritten:
         words = set(re.findall(r"\w+", body))
         parameters = tuple(p for p in parameters if names[p.operand] in words)
         given = tuple(g for g in given if g in words)
-        signature = signature_of(self.name, parameters, given, names, self.restrict)
-        whole = {**context, "signature": signature, "result_function": function}
-        text = rendered(self.environment, kernel.template, whole)
+        text, given = self._whole(context, function, parameters, given, names)
         helpers = helpers_of(self.environment, [text])
         return KernelText(
             text=text,
@@ -181,6 +186,25 @@ class _Handwritten:
             includes=includes_of([text, *(helper_text(self.environment, h) for h in helpers)]),
             given=given,
         )
+
+    def _whole(
+        self,
+        context: Mapping[str, object],
+        result_function: str,
+        parameters: Sequence[Parameter],
+        given: tuple[str, ...],
+        names: Mapping[str, str],
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return all functions, and the numbers that the caller of the last one gives."""
+        kernel = self.instance.handwritten
+        assert kernel is not None
+        signature = self.calls.signature(parameters, given, names)
+        heads = {"signature": signature, "result_function": result_function}
+        text = rendered(self.environment, kernel.template, {**context, **heads})
+        if not self.calls.is_needed:
+            return text, given
+        last, given = self.calls.function(parameters, given, names)
+        return f"{text.rstrip()}\n\n{last}", given
 
     def _context(
         self,

@@ -353,9 +353,18 @@ def signature_of(
     restrict: frozenset[str],
 ) -> str:
     """Return the head of the function, broken as clang-format breaks it."""
+    return filled(f"static void {name}(", declarations(parameters, given, names, restrict), ")")
+
+
+def declarations(
+    parameters: Sequence[Parameter],
+    given: Sequence[str],
+    names: Mapping[str, str],
+    restrict: frozenset[str],
+) -> list[str]:
+    """Return the declarations of what a function is given."""
     items = [declared(p, names[p.operand], p.operand in restrict) for p in parameters]
-    items += [f"int32_t {name}" for name in given]
-    return filled(f"static void {name}(", items or ["void"], ")")
+    return [*items, *(f"int32_t {name}" for name in given)] or ["void"]
 
 
 def declared(parameter: Parameter, name: str, is_restrict: bool) -> str:  # noqa: FBT001 - reads well

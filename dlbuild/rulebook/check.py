@@ -301,7 +301,8 @@ def _check_kernel(
         _check_known(name, ours.sizes, "size", kernel.result)
     if blocks:
         _check_text(blocks.of, ours.sizes, _SIZE_FUNCTIONS)
-    for axis in (*kernel.keep, *kernel.rows, *((blocks.axis,) if blocks else ())):
+    single = (*filter(None, [kernel.samples]), *((blocks.axis,) if blocks else ()))
+    for axis in (*kernel.keep, *kernel.rows, *single):
         known = names.axes | {f"{a}{letter}" for a in rule.spatial for letter in SPACE}
         _check_known(axis, known, "axis", kernel.result)
 

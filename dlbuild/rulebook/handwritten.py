@@ -20,6 +20,7 @@ from dlbuild.rulebook.made import constants_of, kept_constants
 from dlbuild.rulebook.nest import result_of
 from dlbuild.rulebook.pack import Term, sizes_of
 from dlbuild.rulebook.rule import AT_ONCE, COLUMNS, FormSpec, KernelSpec
+from dlbuild.rulebook.samples import sampled
 from dlbuild.rulebook.value import Expr, Local
 
 
@@ -45,11 +46,9 @@ def handwritten_of(
     loops = loops_of(taken)
     made = constants_of(taken, loops, spec.uses)
     present = {o.name for o in instance.operands}
+    samples = spec.samples if nest.extent.get(spec.samples, 1) > 1 else ""
     own = [c for c in kept_constants(spec.uses, made) if c.operand.name not in present]
-    forms = _forms(spec, taken.names, nest)
-    if is_small:
-        # A form that takes no points at once is other code, and comes after those that do.
-        forms = tuple(sorted(forms, key=lambda form: form.points or inf))
+    forms = _forms(spec, taken.names, nest, has_samples=bool(samples), is_small=is_small)
     if not forms:
         return None
     scratch = tuple(
@@ -66,9 +65,10 @@ def handwritten_of(
         uses=(*spec.uses, *spec.scratch),
         operands=(*(c.operand for c in own), *scratch),
         made=tuple(c.made for c in own),
+        samples=samples,
         keep=spec.keep,
-        rows=spec.rows,
-        columns=spec.columns,
+        rows=(samples,) if samples else spec.rows,
+        columns=() if samples else spec.columns,
         forms=forms,
         sizes=sizes_of({**taken.names, AT_ONCE: forms[0].points}),
         blocks=_blocks(spec, taken.names),
@@ -81,9 +81,14 @@ def _blocks(spec: KernelSpec, names: Mapping[str, Term]) -> Blocks | None:
     return Blocks(spec.blocks.axis, whole_number(spec.blocks.of, names), spec.blocks.sizes)
 
 
-def _forms(spec: KernelSpec, names: Mapping[str, Term], nest: Nest) -> tuple[Form, ...]:
-    """Return the forms in which a kernel may go for an operator, the usual one first."""
-    columns = nest.extent[spec.columns[0]] if spec.columns else 0
+def _forms(
+    spec: KernelSpec, names: Mapping[str, Term], nest: Nest, *, has_samples: bool, is_small: bool
+) -> tuple[Form, ...]:
+    """Return the forms in which a kernel may go for an operator, the usual one first.
+
+    has_samples: a row is a whole sample. is_small: the fewest points are usual.
+    """
+    columns = nest.extent[spec.columns[0]] if spec.columns and not has_samples else 0
     found = []
     for form in spec.at_once or (FormSpec(0, 1.0, 1.0, None),):
         if form.when is not None and not holds(form.when, names):
@@ -91,11 +96,15 @@ def _forms(spec: KernelSpec, names: Mapping[str, Term], nest: Nest) -> tuple[For
         own = {**names, AT_ONCE: form.points}
         count = whole = fewer = 0
         for room in spec.scratch.values():
-            count = whole_number(room.count, own)
-            whole = whole_number(room.row_count, {**own, COLUMNS: columns})
-            fewer = whole_number(room.row_count, {**own, COLUMNS: columns - 1})
+            count = whole = fewer = whole_number(room.count, own)
+            if not has_samples:
+                whole = whole_number(room.row_count, {**own, COLUMNS: columns})
+                fewer = whole_number(room.row_count, {**own, COLUMNS: columns - 1})
         costs = form.cost, form.narrow_cost
         found.append(Form(form.points, *costs, count, whole, columns, whole - fewer))
+    if is_small:
+        # A form that takes no points at once is other code, and comes after those that do.
+        found.sort(key=lambda form: form.points or inf)
     return tuple(found)
 
 
@@ -116,6 +125,8 @@ def obstacle(instance: Instance, orders: Orders) -> str:
     own = {o.name for o in kernel.operands}
     if own & {o.name for o in instance.operands}:
         return "names clash"
+    if sampled(instance) is None:
+        return "what follows does not go sample by sample"
     later = {name for step in nest.steps[1:] for name in step_reads(step)}
     for operand in instance.operands:
         if operand.role == "output" or operand.name in kernel.uses:

@@ -158,6 +158,7 @@ class Handwritten:
     result: the value over the fold's variables that the template computes for each point; the
     rest of the steps is made from it. fold, access: what the template stands for, as matched.
     uses: the operands that it reads. operands, made: constants and scratch that are its own.
+    samples: the axis for each point of which it is called, empty if it computes all there are.
     keep, rows, columns, blocks: see `rule.KernelSpec`. forms: in which it may go, the usual one
     first.
     """
@@ -170,6 +171,7 @@ class Handwritten:
     uses: tuple[str, ...]
     operands: tuple[Operand, ...]
     made: tuple[Made, ...]
+    samples: str
     keep: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]

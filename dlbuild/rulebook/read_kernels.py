@@ -11,7 +11,8 @@ from dlbuild.rulebook.source import entries, expression, words
 
 KEYS = (
     *("name", "when", "target", "let", "constants"),
-    *("uses", "scratch", "keep", "rows", "columns", "blocks", "at_once", "result", "template"),
+    *("uses", "scratch", "samples", "keep", "rows", "columns", "blocks"),
+    *("at_once", "result", "template"),
 )
 """The keys of a kernel, in order."""
 
@@ -38,6 +39,7 @@ def _kernel(node: Node) -> KernelSpec:
         constants=constants(spec.get("constants")),
         uses=words(spec.require("uses", owner), "uses"),
         scratch={key: _scratch(key, value) for key, value in scratch.items()},
+        samples="" if (axis := spec.get("samples")) is None else word(axis, "samples"),
         keep=words(spec.get("keep"), "keep"),
         rows=words(spec.get("rows"), "rows"),
         columns=words(spec.get("columns"), "columns"),

@@ -185,6 +185,7 @@ class KernelSpec:
     """A hand-written kernel of the same nest: it computes `result`, the steps behind it follow.
 
     uses: the operands that its template reads in place of those of the fold.
+    samples: the axis of the domain that its template does not know: it is called for each point.
     keep: axes of the domain that it counts itself; it sees all others as one.
     rows: axes along which it can be called for one point. columns: axes of which it then computes
     a part if asked to; its inputs may be there in part too. blocks: channels of which it computes a
@@ -199,6 +200,7 @@ class KernelSpec:
     constants: Mapping[str, ConstantSpec]
     uses: tuple[str, ...]
     scratch: Mapping[str, ScratchSpec]
+    samples: str
     keep: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]

@@ -53,7 +53,10 @@ class Functions:
 NOTHING = "NULL"
 """What is handed to a template for a tensor without elements, which has no place."""
 
-_OWN_NAMES = r"(_(?:part_)?(?:tiles|task|task_t|finish|bring_\w+|send_\w+|result|window))?"
+_OWN_NAMES = (
+    r"(_(?:part_)?(?:tiles|task|task_t|finish|bring_\w+|send_\w+"
+    r"|line|results?|sample|sums|window))?"
+)
 """What the functions of a kernel are called behind its name: of one that runs through a near
 memory, and of one that is hand-written.
 """

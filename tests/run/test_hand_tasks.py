@@ -52,14 +52,15 @@ def quantised(values: np.random.Generator, shape: Sequence[int], m: int) -> dict
 
 
 def conv(shape: Shape, seed: int) -> bytes:
-    """Return a model of one convolution."""
+    """Return a model of one convolution, one in three of several samples."""
+    n = (1, 1, 3)[seed % 3]
     m = shape.per_group[1] * shape.groups
     constants = quantised(random(seed), (m, shape.per_group[0], *shape.kernel), m)
     node = helper.make_node(
         "QLinearConv", ["x", *constants], ["y"], group=shape.groups, **shape.attributes
     )
-    sizes = {"x": (1, shape.channels, *shape.extent)}
-    return model(node, sizes, (1, m, *shape.out), constants, TensorProto.INT8)
+    sizes = {"x": (n, shape.channels, *shape.extent)}
+    return model(node, sizes, (n, m, *shape.out), constants, TensorProto.INT8)
 
 
 def dense(rows: int, inner: int, columns: int, seed: int) -> bytes:

@@ -54,6 +54,7 @@ class Conv:
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilations: tuple[int, int] = (1, 1)
     group: int = 1
+    n: int = 1
 
     @property
     def out(self) -> tuple[int, int]:
@@ -125,16 +126,37 @@ DENSE = {
     "dense_uneven_row": (1, 7, 6),
     "dense_deep": (1, 1030, 4),
 }
+BATCHES = {  # of several samples
+    "batch_flat": Conv(8, 5, 7, 6, n=3),
+    "batch_square": Conv(4, 6, 7, 6, (3, 3), pads=(1, 1, 1, 1), n=2),
+    "batch_steps": Conv(3, 7, 9, 8, (3, 3), (2, 2), (0, 0, 1, 1), n=4),
+    "batch_column": Conv(8, 8, 1, 6, (3, 1), n=3),
+    "batch_points": Conv(12, 1, 1, 4, n=5),
+    "batch_deep": Conv(8, 5, 6, 8, (3, 3), pads=(1, 1, 1, 1), group=8, n=3),
+    "batch_line": Conv(8, 9, 1, 8, (4, 1), (2, 1), (2, 0, 1, 0), group=8, n=2),
+    "batch_wide": Conv(3, 7, 6, 17, (3, 3), (2, 1), (1, 0, 0, 1), n=2),
+    "batch_deeper": Conv(32, 5, 6, 32, (3, 3), pads=(1, 1, 1, 1), group=32, n=2),
+}
 ROUNDINGS: tuple[Rounding, ...] = ("exact", "fixed")
 CORES = {"dsp": frozenset({"dsp"}), "mve": frozenset({"dsp", "mve"})}
 PC = "x86"
 FEATURES = {**CORES, PC: frozenset({PC})}
 NAMES = (*CONVS, *DENSE)
-OF_PC = (*WIDE, *(name for name, case in CONVS.items() if case.group == 1))
+OF_PC = (
+    *WIDE,
+    *(name for name, case in BATCHES.items() if case.group in {1, 32}),
+    *(name for name, case in CONVS.items() if case.group == 1),
+)
 OF_CORES: list[tuple[str, Rounding, str]] = [
     (name, rounding, core) for name in NAMES for rounding in ROUNDINGS for core in CORES
 ]
 OF_CORES += [(name, "fixed", core) for name in COLUMNS for core in CORES]
+OF_CORES += [
+    (name, "fixed", core)
+    for name, case in BATCHES.items()
+    for core in CORES
+    if case.m % 2 == 0 or core == "mve"
+]
 EVERY = [*OF_CORES, *((name, rounding, PC) for name in OF_PC for rounding in ROUNDINGS)]
 
 
@@ -147,7 +169,7 @@ def conv_graph(case: Conv) -> Graph:
     """Return a graph of one QLinearConv."""
     w = (case.m, case.c // case.group, *case.kernel)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        "x": ("int8", (1, case.c, case.h, case.w)),
+        "x": ("int8", (case.n, case.c, case.h, case.w)),
         "xs": ("float32", ()),
         "xz": ("int8", ()),
         "w": ("int8", w),
@@ -156,7 +178,7 @@ def conv_graph(case: Conv) -> Graph:
         "ys": ("float32", ()),
         "yz": ("int8", ()),
         "b": ("int32", (case.m,)),
-        "y": ("int8", (1, case.m, *case.out)),
+        "y": ("int8", (case.n, case.m, *case.out)),
     }
     attributes: tuple[tuple[str, Attribute], ...] = (
         ("strides", case.strides),
@@ -228,7 +250,7 @@ def numbers(instance: Instance, seed: int) -> dict[str, Array]:
 @cache
 def instance_of(name: str, rounding: Rounding, core: str) -> Instance:
     """Return the matched operator of a case, as a core with those instructions has it."""
-    convs = CONVS | WIDE | COLUMNS
+    convs = CONVS | WIDE | COLUMNS | BATCHES
     graph = conv_graph(convs[name]) if name in convs else dense_graph(DENSE[name])
     instance = match(graph.ops[0], graph, book(), Wish(FEATURES[core], rounding))
     assert instance.handwritten is not None, name

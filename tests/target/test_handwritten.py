@@ -192,8 +192,9 @@ def test_each_kernel_gives_the_same_in_a_near_memory(
 class Chain:
     """A network of random convolutions, one behind the other; `shape` is the last's [C, H, W]."""
 
-    def __init__(self, seed: int, shape: tuple[int, int, int]) -> None:
-        """shape: of its input `x`."""
+    def __init__(self, seed: int, shape: tuple[int, int, int], samples: int = 1) -> None:
+        """shape: of a sample of its input `x`."""
+        self.samples = samples
         self.random = np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
         self.made: list[onnx.TensorProto] = []
@@ -247,35 +248,46 @@ class Chain:
     def model(self) -> onnx.ModelProto:
         """Return the network as a model."""
         ends = [("x", self.input), (self.at, self.shape)]
-        (x, y) = [helper.make_tensor_value_info(name, 3, (1, *shape)) for name, shape in ends]
+        (x, y) = [
+            helper.make_tensor_value_info(name, 3, (self.samples, *shape)) for name, shape in ends
+        ]
         graph = helper.make_graph(self.nodes, "chain", [x], [y], self.made)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
-def chain_of(seed: int) -> Chain:
+def chain_of(seed: int, samples: int) -> Chain:
     """Return convolutions of an image, then of a column: its rows are of one point."""
     random = np.random.default_rng(seed)
-    chain = Chain(seed, (4, int(random.integers(18, 27)), int(random.integers(5, 9))))
+    chain = Chain(seed, (4, int(random.integers(18, 27)), int(random.integers(5, 9))), samples)
     chain.some(3)
     chain.conv((1, chain.shape[2]), (1, 1), (0, 0, 0, 0))
     chain.some(3)
     return chain
 
 
+@pytest.mark.parametrize("samples", [1, 3])
 @pytest.mark.parametrize("seed", range(CASES))
 def test_random_networks_give_the_same_layer_by_layer_in_strips_in_parts_of_rows_and_in_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made, seed: int, samples: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    chain = chain_of(seed)
+    chain = chain_of(seed, samples)
     onnx.save(chain.model(), "chain.onnx")
-    values = np.random.default_rng(seed).integers(-128, 128, (1, *chain.input)).astype(np.int8)
+    random = np.random.default_rng(seed)
+    values = random.integers(-128, 128, (samples, *chain.input)).astype(np.int8)
     np.savez("samples.npz", x=values)
     layout = dict.fromkeys(("x", chain.at), "nhwc")
-    entry = {"source": "chain.onnx", "samples": "samples.npz", "layout": layout}
+    entry: dict[str, object] = {
+        "source": "chain.onnx",
+        "samples": "samples.npz",
+        "layout": layout,
+    }
     entry |= {"input": "arena", "requantize": "fixed"}
     ram = {**entry, "optimize": "ram"}
-    models = {"layers": entry, "strips": ram, "parts": {**ram, "max_recompute": 2.0}}
+    models = {"layers": entry, "strips": ram}
+    models["small"] = {**entry, "optimize": "size"}
+    if samples == 1:  # rows of a batch are samples, which have no parts
+        models["parts"] = {**ram, "max_recompute": 2.0}
     targets: dict[str, dict[str, object]] = {
         core: {"extends": CORES.get(core, "host")} for core in ("m4f", "m55", "pc")
     }
@@ -303,7 +315,7 @@ def test_random_networks_give_the_same_layer_by_layer_in_strips_in_parts_of_rows
         one = builds[f"{name}@{core}"]
         profile = codec.decode(engine.content(one, "profile"), Profile)
         tiles = codec.decode(engine.content(one, "tiles"), TilePlan)
-        assert bool(tiles.strips) == (name != "layers"), (name, core)
+        assert bool(tiles.strips) == (name in {"strips", "parts"}), (name, core)
         assert all(handwritten_kernel(k, tiles) for k in profile.kernels), (name, core)
         there = figures_of(engine, one, steps=False)
         assert there.faults == (), (name, core)

@@ -19,11 +19,13 @@ from dlbuild.ir.tile_plan import (
     handwritten_kernel,
 )
 from dlbuild.ir.weights import Array
-from dlbuild.rulebook.handwritten import obstacle, rest_of
+from dlbuild.rulebook.handwritten import obstacle, rest_of, with_kernel
+from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Instance
 from dlbuild.rulebook.interpret import make
 from dlbuild.rulebook.load import RuleBook, load_rules
 from dlbuild.rulebook.match import Wish, match
+from dlbuild.rulebook.samples import sampled
 from dlbuild.rulebook.value import Local, walk
 
 ROOT = Path(__file__).parents[3]
@@ -197,3 +199,66 @@ def test_a_kernel_goes_in_the_forms_that_are_possible(
     found = match(op, graph, own_book(tmp_path, MINE), Wish()).handwritten
 
     assert [form.points for form in (found.forms if found else ())] == points
+
+
+MANY = """\
+op: Mine
+summary: y = sum of x, and more
+inputs: {x: {shape: [B, N], dtype: T}}
+outputs: {y: {shape: [B, M], dtype: T}}
+domain: {b: B, m: M}
+reduce: {n: N}
+read: {x: "b, n"}
+steps:
+  - {over: [n], fold: {acc: [0, acc + x]}}
+  - y: acc
+kernels:
+  - name: fast
+    uses: [x]
+    scratch: {one: {dtype: int32, count: N, rows: 1}}
+    samples: b
+    keep: [m]
+    rows: [m]
+    result: acc
+    template: kernels/fast.c.j2
+"""
+
+
+def of_samples(folder: Path, samples: int, text: str = MANY) -> Instance:
+    op = Op("node", "Mine", ("x",), ("y",))
+    tensors = (Tensor("x", "int32", (samples, 5)), Tensor("y", "int32", (samples, 3)))
+    graph = Graph("case", ("x",), ("y",), tensors, (op,), ())
+    return match(op, graph, own_book(folder, text), Wish())
+
+
+@pytest.mark.parametrize(("samples", "rows", "count"), [(1, ("m",), 1), (4, ("b",), 5)])
+def test_rows_of_several_samples_are_samples(
+    tmp_path: Path, samples: int, rows: tuple[str, ...], count: int
+) -> None:
+    found = of_samples(tmp_path, samples).handwritten
+    assert found is not None
+    assert found.rows == rows
+    assert found.forms[0].count_of(0) == count
+
+
+def test_each_sample_begins_where_its_axis_says(tmp_path: Path) -> None:
+    instance = with_kernel(of_samples(tmp_path, 4))
+    found = sampled(instance)
+    assert found is not None
+    assert found.one.nests[0].domain == ("m",)
+    assert {name: start.index for name, start in found.starts.items()} == {
+        "x": (Index.axis("b"), Index()),
+        "y": (Index.axis("b"), Index()),
+    }
+
+
+@pytest.mark.parametrize("value", ["acc + index(b)", "acc + offset(x)"])
+def test_what_differs_from_sample_to_sample_has_the_nest(tmp_path: Path, value: str) -> None:
+    instance = of_samples(tmp_path, 4, MANY.replace("- y: acc", f"- y: {value}"))
+    assert instance.handwritten is not None
+    assert obstacle(instance, {}) == "what follows does not go sample by sample"
+
+
+def test_samples_lie_along_an_axis_of_the_domain(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no axis 'd'"):
+        own_book(tmp_path, MANY.replace("samples: b", "samples: d"))
