@@ -176,6 +176,12 @@ MEMORY = Record(
                 (
                     Key("setup", Quantity(TIME), "Cost of starting a transfer."),
                     Key("rate", Quantity(RATE), "Speed of a transfer."),
+                    Key(
+                        "objective",
+                        Choice(("time", "traffic")),
+                        "What plans of tiles make least: time by default if the rate is known and"
+                        " optimize is speed, else the bytes moved.",
+                    ),
                 )
             ),
             "What a copy into it costs.",

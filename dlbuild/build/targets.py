@@ -281,6 +281,13 @@ def _copied(memory: Memory, entries: Table) -> Memory:
     if "rate" in entries:
         rate = read_quantity(word(entries["rate"], "rate"), RATE)
         memory = replace(memory, copy_bytes_per_cycle=rate)
+    if "objective" in entries:
+        memory = replace(memory, copy_objective=word(entries["objective"], "objective"))
+        if memory.copy_objective == "time" and not memory.copy_bytes_per_cycle:
+            raise entries["objective"].error(
+                f"nobody knows how long a copy into '{memory.name}' takes",
+                fix="say rate too, such as rate: 4 B/cycle, or objective: traffic",
+            )
     return memory
 
 

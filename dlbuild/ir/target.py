@@ -9,7 +9,11 @@ Rounding = Literal["exact", "fixed"]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory, its budget, and what copying into it costs."""
+    """One memory, its budget, and what copying into it costs.
+
+    copy_objective: of tiles, time or traffic; empty = time if the rate is known and speed is asked
+    for.
+    """
 
     name: str
     size_bytes: int | None = None
@@ -18,6 +22,7 @@ class Memory:
     holds: tuple[str, ...] = ()
     copy_setup_cycles: int = 0
     copy_bytes_per_cycle: float = 0.0
+    copy_objective: str = ""
     executes: bool = False
 
 

@@ -88,15 +88,17 @@ class Table:
                 with each of their parts all is moved anew.
         """
         mesh = _Mesh(space, near, parts or all_parts(space), outer or {})
-        few = range(near.buffers, 0, -1) if near.objective == "time" else [near.buffers]
-        self._rankings = [_Ranking(mesh, replace(near, buffers=n)) for n in few]
+        ways = [near]
+        if near.objective == "time" and near.buffers == TWO:
+            ways += [replace(near, buffers=1), replace(near, objective="traffic")]
+        self._rankings = [_Ranking(mesh, way, near) for way in ways]
 
     def best(self, size_bytes: int) -> Choice | None:
         """Return the cheapest cut whose buffers fit, None if none does.
 
-        Operands that change have two buffers each. If all the time counts, or none has, if that is
-        faster; if traffic counts, some have one where less is moved by that: as many of them two
-        as then fit, those first whose windows change most often.
+        Operands that change have two buffers each. Some have one where that is faster, or, if
+        traffic counts, where less is moved by that: as many of them two as then fit, those first
+        whose windows change most often.
 
         Among equals: the least traffic, the least that is computed again, the most buffers, the
         fewest tasks, the least near memory, the first in the order of the space.
@@ -108,9 +110,11 @@ class Table:
 class _Ranking:
     """For each combination of sizes the cheapest loop order."""
 
-    def __init__(self, mesh: _Mesh, near: Near) -> None:
+    def __init__(self, mesh: _Mesh, near: Near, wanted: Near) -> None:
+        """near: what the ranking is by. wanted: how many buffers there may be."""
         self._mesh = mesh
         self._near = near
+        self._wanted = wanted
         self._most = mesh.near_bytes(near.buffers)
         self._least = self._most if near.objective == "time" else mesh.near_bytes(1)
         self._tasks = mesh.tasks()
@@ -144,8 +148,8 @@ class _Ranking:
             rows = rows[values == values.min()]
         at = np.unravel_index(rows[0], self._mesh.shape)
         order = self._orders[int(self._order[at])]
-        near = replace(self._near, size_bytes=size_bytes)
-        return self._mesh.choice(order, at, int(self._traffic[at]), float(self._time[at]), near)
+        near = replace(self._wanted, size_bytes=size_bytes)
+        return self._mesh.choice(order, at, int(self._traffic[at]), near)
 
 
 def _orders(space: TileSpace) -> Iterator[tuple[int, ...]]:
@@ -239,7 +243,7 @@ class _Mesh:
         return hidden
 
     def choice(
-        self, order: Sequence[int], at: tuple[np.intp, ...], traffic: int, time: float, near: Near
+        self, order: Sequence[int], at: tuple[np.intp, ...], traffic: int, near: Near
     ) -> Choice:
         """Return one combination in words."""
         space = self.space
@@ -250,7 +254,29 @@ class _Mesh:
         )
         tasks = int(np.prod([self.trips[n].ravel()[at[n]] for n in order]))
         doubled, near_bytes = self._doubled(order, at, near)
+        time = self._time_of(order, at, tasks, doubled)
         return Choice(loops, traffic, near_bytes, tasks, time, doubled)
+
+    def _time_of(
+        self, order: Sequence[int], at: tuple[np.intp, ...], tasks: int, doubled: frozenset[str]
+    ) -> float:
+        """Return the predicted cycles of one combination, where some operands have two buffers."""
+        near = self._near
+        rate = 1 / near.bytes_per_cycle if near.bytes_per_cycle else 0.0
+        hidden = first = shown = 0.0
+        for moved in self.space.moved:
+            again, times = (self._at(count, at) for count in self._loads(moved, order))
+            size = moved.element_bytes * rate
+            cost = times * near.setup_cycles + again * size * self._at(
+                self._product(moved, "total"), at
+            )
+            if moved.operand.name in doubled:
+                hidden += cost
+                first += near.setup_cycles + size * self._at(self._product(moved, "most"), at)
+            else:
+                shown += cost
+        compute = near.cycles + tasks * near.task_cycles + self._at(self._further, at)
+        return shown + first + max(compute, hidden - first)
 
     def _doubled(
         self, order: Sequence[int], at: tuple[np.intp, ...], near: Near

@@ -51,7 +51,9 @@ def tile_memories(graph: Graph, target: Target) -> tuple[Memory, ...]:
 
 def near_of(memory: Memory, target: Target, options: Options, kernel: Kernel | None) -> Near:
     """Return what a near memory offers to a kernel, or to any."""
-    is_timed = memory.copy_bytes_per_cycle > 0 and options.optimize == "speed"
+    is_fast = options.optimize == "speed"
+    usual = "time" if memory.copy_bytes_per_cycle > 0 and is_fast else "traffic"
+    objective = memory.copy_objective or usual
     align = max(memory.align_bytes, target.dma.align_bytes if target.dma else 1)
     return Near(
         size_bytes=memory.size_bytes if memory.size_bytes is not None else 1 << 40,
@@ -59,9 +61,9 @@ def near_of(memory: Memory, target: Target, options: Options, kernel: Kernel | N
         setup_cycles=memory.copy_setup_cycles,
         bytes_per_cycle=memory.copy_bytes_per_cycle,
         cycles=kernel.cycles if kernel else 0,
-        objective="time" if is_timed else "traffic",
+        objective="time" if objective == "time" else "traffic",
         buffers=2,
-        hurry=1.0 if options.optimize == "speed" else 0.0,
+        hurry=1.0 if is_fast and memory.copy_objective != "traffic" else 0.0,
         window_cycles=_window_cycles(kernel, target),
     )
 

@@ -182,6 +182,32 @@ def test_rings_of_strips_lie_in_the_near_memory(tmp_path: Path) -> None:
     )
 
 
+def plan_for(objective: str, size: int, setup: int, rate: float, folder: Path) -> TilePlan:
+    near = Memory("near", size, 4, "", ("tiles",), setup, rate, objective)
+    target = Target("chip", (near, Memory("far", holds=("arena",))), cycles={"float32": 1.0})
+    return planned(folder, target, replace(PIXELS, optimize="size"))[2]
+
+
+def test_time_or_traffic_is_least_as_the_memory_says(tmp_path: Path) -> None:
+    by_traffic, by_time = (
+        plan_for(objective, 1300, 40, 4.0, tmp_path).tilings for objective in ("traffic", "time")
+    )
+    assert sum(t.traffic_bytes for t in by_traffic) < sum(t.traffic_bytes for t in by_time)
+    assert sum(t.cycles for t in by_traffic) > sum(t.cycles for t in by_time)
+
+
+@pytest.mark.parametrize("size", [700, 1000, 1500, 4000])
+@pytest.mark.parametrize(("setup", "rate"), [(100, 0.25), (40, 4.0)])
+def test_no_plan_for_traffic_is_faster_than_that_for_time(
+    tmp_path: Path, size: int, setup: int, rate: float
+) -> None:
+    by_traffic, by_time = (
+        sum(t.cycles for t in plan_for(objective, size, setup, rate, tmp_path).tilings)
+        for objective in ("traffic", "time")
+    )
+    assert by_time <= by_traffic
+
+
 def test_windows_on_what_stays_are_caught(tmp_path: Path) -> None:
     target = board(3 * TENSOR_BYTES)
     graph, kernels, tiles, plan = planned(tmp_path, target)

@@ -8,6 +8,7 @@ DLBUILD_TILE_PROGRAMS: how many programs of 20 cases each; 10 by default, 100 at
 """
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -450,6 +451,58 @@ def test_the_addresses_of_a_cut_kernel_fit_a_line(tmp_path: Path) -> None:
 
 ONE_BUFFER, TWO_BUFFERS = 600, 900
 """Near memories in which the weights and the result of `small_conv` have one buffer, or two."""
+
+
+COUNTING_PORT = r"""
+#include "dlb_port.h"
+#include "t0.h"
+#include <stdio.h>
+#include <string.h>
+static unsigned left_under_way[32];
+void dlb_copy_start(uint32_t channel, void *dst, const void *src, uint32_t bytes, uint32_t rows,
+                    uint32_t dst_pitch, uint32_t src_pitch)
+{
+    (void)channel;
+    for (uint32_t row = 0; row < rows; ++row) {
+        memcpy((char *)dst + row * dst_pitch, (const char *)src + row * src_pitch, bytes);
+    }
+}
+void dlb_copy_wait(uint32_t channel, uint32_t n_outstanding)
+{
+    left_under_way[channel] += n_outstanding > 0;
+}
+static int8_t x[432], y[864];
+int main(void)
+{
+    t0_run(x, y);
+    for (int channel = 0; channel < 32; ++channel) {
+        printf("%u\n", left_under_way[channel]);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("near_bytes", "is_double"), [(TWO_BUFFERS, True), (ONE_BUFFER, False)])
+def test_what_the_next_task_needs_is_under_way_while_the_current_one_is_computed(
+    tmp_path: Path, near_bytes: int, *, is_double: bool
+) -> None:
+    case = small_conv(near_bytes)
+    (found,) = plans(case, tmp_path).tiles.tilings
+    (weights,) = (buffer for buffer in found.buffers if buffer.operand == "w")
+    assert weights.copies == 1 + is_double
+    text = tiled_c(tmp_path, case)
+    (channel,) = re.findall(r"COPY_W = (\d+)", text)
+    (tmp_path / "main.c").write_text(COUNTING_PORT)
+    command = ["gcc", "-std=c99", "main.c", "t0.c", "t0_weights.c", "-lm", "-o", "program"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+    done = subprocess.run(["./program"], cwd=tmp_path, check=True, capture_output=True, text=True)
+
+    # Each task but the last computes while the weights of the next come, if they have room.
+    due = found.tasks - 1 if is_double else 0
+    assert found.tasks > 1
+    assert int(done.stdout.split()[int(channel)]) == due
 
 
 @pytest.mark.parametrize(

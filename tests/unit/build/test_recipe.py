@@ -225,6 +225,16 @@ def test_a_rate_of_a_kernel_replaces_that_of_the_base() -> None:
     assert found.kernels["dense_dsp"] == kept["dense_dsp"] != Rate()
 
 
+def test_what_plans_of_tiles_make_least_may_be_said() -> None:
+    memories = "{near: {size: 4 KiB, holds: [tiles], copy: {%s}}, far: {holds: [arena]}}"
+    said = "{board: {memories: " + memories + "}}"
+    found = target(said % "setup: 40 cycles, rate: 4 B/cycle, objective: traffic").memories[0]
+    assert (found.copy_objective, found.copy_bytes_per_cycle) == ("traffic", 4.0)
+    assert error_of(f"{MODELS}targets: {said % 'objective: time'}\n").startswith(
+        "dlbuild.yaml:3:84: error: nobody knows how long a copy into 'near' takes\n"
+    )
+
+
 def test_a_kernel_that_no_rule_has_is_refused() -> None:
     said = "targets: {board: {kernels: {conv_dps: {mac: 1, output: 1}}}}\n"
     assert error_of(MODELS + said) == (
