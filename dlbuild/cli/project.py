@@ -75,10 +75,18 @@ def selected(recipe: Recipe, targets: Sequence[str]) -> Recipe:
     known = list(dict.fromkeys(build.target for build in recipe.builds))
     for name in targets:
         if name not in known:
-            raise UserError(
-                f"nothing is built for a target '{name}'",
-                where=PROJECT_FILE,
-                fix=suggestion(name, known),
-                exit_code=2,
-            )
+            raise _unknown(name, known, recipe)
     return replace(recipe, builds=tuple(b for b in recipe.builds if b.target in targets))
+
+
+def _unknown(name: str, known: Sequence[str], recipe: Recipe) -> UserError:
+    """Return what to say of a word that names no target for which something is built."""
+    what, why = f"nothing is built for a target '{name}'", ""
+    of_model = list(dict.fromkeys(b.target for b in recipe.builds if b.model == name))
+    fix = suggestion(name, known)
+    if name in recipe.models:
+        why = f"'{name}' is a model, and what is built is chosen by targets"
+        fix = f"name a target that it is built for: {', '.join(of_model)}" if of_model else fix
+    elif name in recipe.targets:
+        why = "the recipe has that target, but no line of 'builds' is for it"
+    return UserError(what, where=PROJECT_FILE, why=why, fix=fix, exit_code=2)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dlbuild.base.errors import UserError
 from dlbuild.ir.target import Options, Target
-from dlbuild.run.toolchain import Finished, accepts, broken_off, library_package, resolve, run
+from dlbuild.run.packages import library_package
+from dlbuild.run.toolchain import Finished, accepts, broken_off, resolve, run
 
 WARNINGS = (
     "-Wall",

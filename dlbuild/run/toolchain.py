@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dlbuild.base.digest import sha256
 from dlbuild.base.errors import UserError
+from dlbuild.run.packages import way_to
 
 SECONDS = 900
 """After so long a compiler hangs."""
@@ -36,22 +37,6 @@ _BROKEN_OFF = re.compile(
 )
 _STATUS_OF_SHELL = 126
 """From here on a shell's exit status tells of a program that it could not run, or of a signal."""
-
-_VERSION_SUFFIX = re.compile(r"-\d+(\.\d+)*$")
-_PACKAGES = {
-    "cc": "gcc",
-    "ar": "binutils",
-    "size": "binutils",
-    "nm": "binutils",
-    "objdump": "binutils",
-    "qemu-system-riscv32": "qemu-system-misc",
-    "qemu-system-riscv64": "qemu-system-misc",
-}
-
-_LIBRARIES = {
-    "arm-none-eabi": "libnewlib-arm-none-eabi",
-    "riscv64-unknown-elf": "picolibc-riscv64-unknown-elf",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,33 +95,11 @@ def resolve(command: str, key: str = "toolchain") -> list[str]:
         found = shutil.which(words[0]) if words else None
         if found:
             return [os.path.abspath(found), *words[1:]]  # noqa: PTH100 - keeps cc's link
-    package = package_of(command.split(maxsplit=1)[0] if command.split() else command)
     raise UserError(
         f"there is no program '{command}'",
         why=f"the target's {key} names it",
-        fix=f"install it (Debian: apt-get install {package}), or name another in '{key}'",
+        fix=way_to(command.split(maxsplit=1)[0] if command.split() else command, key),
     )
-
-
-def package_of(command: str) -> str:
-    """Return the Debian package that has a compiler or binary utility."""
-    name = Path(command).name
-    if name in _PACKAGES:
-        return _PACKAGES[name]
-    plain = _VERSION_SUFFIX.sub("", name)
-    triple, _, tool = plain.rpartition("-")
-    if triple and tool in ("gcc", "cc"):
-        return f"gcc-{triple}"
-    if triple and tool in ("ar", "size", "nm", "objdump"):
-        return f"binutils-{triple}"
-    return name
-
-
-def library_package(compiler: str) -> str:
-    """Return the Debian package that has the C library of a compiler."""
-    name = Path(compiler.split(maxsplit=1)[0] if compiler.split() else compiler).name
-    triple = _VERSION_SUFFIX.sub("", name).rpartition("-")[0]
-    return _LIBRARIES.get(triple, f"libc6-dev-{triple}-cross" if triple else "libc6-dev")
 
 
 def run(command: Sequence[str], folder: Path) -> Finished:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from dlbuild.ir.target import Target
+from dlbuild.run.packages import library_package, package_of, way_to
 from dlbuild.run.stack_code import objdump_of
-from dlbuild.run.toolchain import accepts_text, identify, library_package, package_of
+from dlbuild.run.toolchain import accepts_text, identify
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,12 @@ def _program(command: str, purpose: str) -> Tool:
     """A program; its version is asked only of what is known to answer."""
     name = _first(command)
     path = shutil.which(name)
-    package = f"apt-get install {package_of(name)}"
+    package = (
+        f"apt-get install {package_of(name)}" if package_of(name) else way_to(name, "toolchain")
+    )
     if path is None:
         return Tool(name, "", package, purpose)
-    lines = identify(name).splitlines() if package_of(name) != name or "qemu" in name else []
+    lines = identify(name).splitlines() if package_of(name) else []
     return Tool(name, lines[0] if lines else path, package, purpose)
 
 

@@ -202,7 +202,7 @@ def test_a_missing_compiler(tmp_path: Path) -> None:
         (
             "kws@board: error: there is no program 'nocc'\n"
             "  why: the target's toolchain names it\n"
-            "  fix: install it (Debian: apt-get install nocc), or name another in 'toolchain'\n"
+            "  fix: install it, or name another in 'toolchain'\n"
         ),
     )
 

@@ -6,9 +6,10 @@ from dlbuild.base.errors import UserError
 from dlbuild.ir.target import Memory, Options, Target, Toolchain
 from dlbuild.run.compile import archive, compile_file
 from dlbuild.run.fragments import cmake_fragment, depfile, make_fragment
+from dlbuild.run.packages import package_of, way_to
 from dlbuild.run.size import Size, flash_memory, size_from, size_of
 from dlbuild.run.stack import worst_stack
-from dlbuild.run.toolchain import accepts, identify, package_of
+from dlbuild.run.toolchain import accepts, identify
 
 HOST = Target("host")
 FILES = {
@@ -93,6 +94,19 @@ def test_a_missing_compiler_says_what_to_install() -> None:
 )
 def test_a_program_is_in_a_debian_package(command: str, package: str) -> None:
     assert package_of(command) == package
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("gccc", "did you mean 'gcc'? Else install it, or name another in 'toolchain'"),
+        ("arm-noneeabi-gcc", "did you mean 'arm-none-eabi-gcc'? Else install it, or name another"),
+        ("gcc-13", "install it (Debian: apt-get install gcc-13), or name another in 'toolchain'"),
+        ("armclang-lite", "install it, or name another in 'toolchain'"),
+    ],
+)
+def test_a_program_that_is_not_there_may_be_misspelt(command: str, way: str) -> None:
+    assert way_to(command, "toolchain").startswith(way)
 
 
 def test_a_program_is_known_by_its_version() -> None:

@@ -340,7 +340,7 @@ def test_a_missing_compiler_is_named(digits: Callable[..., Case]) -> None:
     assert str(caught.value) == (
         "error: there is no program 'nocc'\n"
         "  why: the target's toolchain names it\n"
-        "  fix: install it (Debian: apt-get install nocc), or name another in 'toolchain'"
+        "  fix: install it, or name another in 'toolchain'"
     )
 
 

@@ -103,6 +103,20 @@ def test_an_unknown_target_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.usefixtures("project")
+def test_a_model_in_place_of_a_target_is_said_to_be_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert failing(capsys, "build", "kws") == (
+        2,
+        (
+            "dlbuild.yaml: error: nothing is built for a target 'kws'\n"
+            "  why: 'kws' is a model, and what is built is chosen by targets\n"
+            "  fix: name a target that it is built for: pc, board\n"
+        ),
+    )
+
+
+@pytest.mark.usefixtures("project")
 def test_a_fault_of_the_recipe_is_printed_with_its_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
