@@ -8,7 +8,8 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.tile_plan import Layer, Strip, goes_by_hand
 
 NEST_COST = 3
-"""How long loops take over the hand-written kernel in whose place they stand, roughly.
+"""How long loops take over the hand-written kernel in whose place they stand, roughly, where the
+target does not say.
 
 `dlbuild bench` of digits_int8 for cortex-m4f, with its features and with `features: [fpu]`, shows
 1.9 to 3.5 times the instructions of a kernel; for cortex-m55, which has vectors, 5 to 14 times.

@@ -14,6 +14,7 @@ from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.hand_space import hand_spaces
 from dlbuild.stages.place import Solution, place
+from dlbuild.stages.predicted import loops_cost
 from dlbuild.stages.problem import Bytes, Live, Problem, Step
 from dlbuild.stages.residency import Candidate, Cutting, Residency, candidates
 from dlbuild.stages.schedule import arrange
@@ -97,7 +98,8 @@ def _cuttings(  # noqa: PLR0913, PLR0917 - all that decides how a kernel may be 
             continue
         near = near_of(memory, target, options, kernel)
         by_hand = hand_spaces(kernel, instance, graph, profile)
-        cutting = Cutting(kernel, (*by_hand, space), near)
+        slowness = loops_cost(kernel, instance, target)
+        cutting = Cutting(kernel, (*by_hand, space), near, slowness)
         if cutting.best(frozenset(), near.size_bytes) is not None:
             found[kernel.name] = cutting
     return found

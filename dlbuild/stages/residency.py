@@ -11,7 +11,6 @@ from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Kernel, Profile
 from dlbuild.ir.schedule import Buffer, Schedule
-from dlbuild.stages.forms import NEST_COST
 from dlbuild.stages.problem import Bytes, Step, aligned
 from dlbuild.stages.tile_parts import Part, all_parts
 from dlbuild.stages.tile_search import Choice, Near, Table
@@ -90,17 +89,18 @@ class Chosen:
 class Cutting:
     """The ways to cut one kernel, each worked out when it is first asked for."""
 
-    def __init__(self, kernel: Kernel, spaces: Sequence[TileSpace], near: Near) -> None:
+    def __init__(
+        self, kernel: Kernel, spaces: Sequence[TileSpace], near: Near, loops: float = 1.0
+    ) -> None:
         """Take what decides.
 
         Args:
             kernel: to be cut.
             spaces: the ways to; first those of a hand-written kernel, if there is one.
             near: what the empty near memory offers to the kernel.
+            loops: how long they take over what is predicted of the kernel.
         """
         self.kernel = kernel
-        faster = kernel.handwriting
-        loops = NEST_COST if faster is not None and not faster.obstacle else 1.0
         self._ways = [
             _Way(space, near, space.hand.cost if space.hand else loops) for space in spaces
         ]

@@ -24,6 +24,9 @@ from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.stages.audit import AuditError
 from dlbuild.stages.audit_tiles import audit_tiles
 from dlbuild.stages.hand_space import hand_spaces
+from dlbuild.stages.parse import parse
+from dlbuild.stages.profile import profile
+from dlbuild.stages.tile import tile
 from dlbuild.stages.tile_search import Near, search
 from dlbuild.stages.tile_space import TileSpace
 from dlbuild.stages.tile_work import further_cycles
@@ -225,3 +228,21 @@ def test_rows_are_cut_where_channels_would_need_their_windows_again(tmp_path: Pa
 
     assert cut[0][1] > 0
     assert cut[1][1] == 0
+
+
+def test_loops_in_the_place_of_a_kernel_take_what_the_target_says_of_them(tmp_path: Path) -> None:
+    shape = Shape((12, 9), 32, (32, 16), 1, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1))
+    (tmp_path / "case.onnx").write_bytes(conv(shape, 1))
+    graph = parse(tmp_path / "case.onnx", {}, book(), "case").graph
+    tiny = Case(b"", NHWC, near_bytes=400, features=("dsp",)).target
+    cycles = []
+    for mac in (0.1, 0.2, 0.9):
+        target = replace(tiny, kernels={"conv_dsp": Rate(mac, 0.0)})
+        kernels = profile(graph, book(), target, NHWC)
+        (found,) = tile(graph, kernels, target, NHWC, book()).tilings
+        assert not found.is_handwritten
+        cycles.append(found.cycles)
+
+    macs = 32 * 16 * 9 * 12 * 9
+    assert min(cycles) > macs
+    assert max(cycles) - min(cycles) <= 2  # each is rounded
