@@ -3,8 +3,9 @@
     python bench/costs.py DIR [--only GLOB] [--core GLOB] [--jobs N]
 
 DIR holds one folder for each of the int8 networks of MLPerf Tiny: model.onnx, meta.json,
-inputs.npz. The float network of `examples/digits` is counted too. Cores that have hand-written
-kernels are counted without them as well. Prints for each target
+inputs.npz. The float network of `examples/digits` is counted too, and MCUNet of `strip_models.py`,
+whose depthwise kernels have up to 49 taps, on cores with DSP instructions. Cores that have
+hand-written kernels are counted without them as well. Prints for each target
 
 - of each network what is predicted, what a run takes, and the ratio, which may be at most 1.25 or
   its inverse;
@@ -25,8 +26,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
+import onnx
 import yaml
 from mlperf import entry, folders
+from strip_models import mcunet
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.builder import How, build
@@ -76,20 +79,46 @@ def main() -> int:
     if fnmatch("digits", given.only):
         source, samples = digits / "digits.onnx", digits / "digits_samples.npz"
         models["digits"] = {"source": str(source), "samples": str(samples)}
+    if fnmatch("mcunet", given.only):
+        models["mcunet"] = {"source": "mcunet.onnx", "samples": "mcunet.npz"}
     cores = [name for name in CORES if fnmatch(name, given.core)]
     targets: dict[str, object] = {}
     for name in cores:
         targets[name] = {"extends": name, "requantize": "fixed", "resources": {"cores": 1}}
         if name in WITH_KERNELS:
             targets[name + LOOPS] = {"extends": name, "requantize": "fixed", "features": ["fpu"]}
-    recipe = {"version": 1, "models": models, "targets": targets}
+    pairs = [
+        {"model": model, "target": [name for name in targets if fits(model, name)]}
+        for model in models
+    ]
+    recipe = {"version": 1, "models": models, "targets": targets, "builds": pairs}
     with tempfile.TemporaryDirectory(prefix="dlbuild-costs-") as work:
         os.chdir(work)
+        if "mcunet" in models:
+            write_mcunet()
         Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False), encoding="utf-8")
         failed, passed = measure(given.jobs)
         os.chdir("/")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def fits(model: str, target: str) -> bool:
+    """Say whether a network is counted on a target: a run of MCUNet takes long on loops.
+
+    Its weights do not fit the board of the Cortex-M55.
+    """
+    return model != "mcunet" or target in ("cortex-m4f", "cortex-m7", "cortex-m33")
+
+
+def write_mcunet() -> None:
+    """Write the network with the most taps, and a sample."""
+    model = mcunet().model()
+    onnx.save(model, "mcunet.onnx")
+    given = model.graph.input[0]
+    shape = [extent.dim_value for extent in given.type.tensor_type.shape.dim]
+    random = np.random.default_rng(1)
+    np.savez("mcunet.npz", **{given.name: random.integers(-128, 128, shape).astype(np.int8)})
 
 
 def measure(jobs: int) -> tuple[int, int]:
