@@ -129,7 +129,7 @@ def obstacle(instance: Instance, orders: Orders) -> str:
         return "what follows does not go sample by sample"
     later = {name for step in nest.steps[1:] for name in step_reads(step)}
     for operand in instance.operands:
-        if operand.role == "output" or operand.name in kernel.uses:
+        if operand.name in kernel.uses:
             wanted = operand.order or own_order(operand)
             if not _is_alike(order_in(orders, operand), wanted, operand):
                 return f"{operand.name} lies in another order than it needs"

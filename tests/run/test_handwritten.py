@@ -257,10 +257,17 @@ def instance_of(name: str, rounding: Rounding, core: str) -> Instance:
     return instance
 
 
-def printed(name: str, rounding: Rounding, core: str, form: int = 0) -> Printed:
-    """Return the function of a case in a form, its instance, its numbers and its layouts."""
+def printed(
+    name: str, rounding: Rounding, core: str, form: int = 0, *, is_in_planes: bool = False
+) -> Printed:
+    """Return the function of a case in a form, its instance, its numbers and its layouts.
+
+    is_in_planes: it writes one channel after the other, not one point.
+    """
     plain = instance_of(name, rounding, core)
     orders = {o.name: o.order for o in plain.operands if o.order}
+    if is_in_planes:
+        del orders["y"]
     assert not obstacle(plain, orders)
     instance = with_kernel(plain, form)
     constants = frozenset(o.name for o in instance.operands if o.tensor not in ("x", "a", "y"))
@@ -323,6 +330,15 @@ def test_whole_kernels_compute_the_same_in_each_form(call_in_c: Calls) -> None:
         "flat",
     }
     results = call_in_c([printed(*case) for case in cases], QUICK)
+
+    for case, result in zip(cases, results, strict=True):
+        np.testing.assert_array_equal(result["y"], meant(case[0], case[2]), err_msg=str(case))
+
+
+def test_hand_written_kernels_write_planes_as_well(call_in_c: Calls) -> None:
+    cases = [case for case in EVERY if case[1] == "fixed" and case[0] not in DENSE]
+
+    results = call_in_c([printed(*case, is_in_planes=True) for case in cases], QUICK)
 
     for case, result in zip(cases, results, strict=True):
         np.testing.assert_array_equal(result["y"], meant(case[0], case[2]), err_msg=str(case))
