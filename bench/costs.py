@@ -18,7 +18,6 @@ Ends with `N passed, M failed` of networks; the exit status is 1 if M > 0.
 import argparse
 import os
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import yaml
-from mlperf import entry, folders
+from mlperf import entry, folders, project
 from strip_models import mcunet
 
 from dlbuild.base.paths import builtin_folder
@@ -91,14 +89,10 @@ def main() -> int:
         {"model": model, "target": [name for name in targets if fits(model, name)]}
         for model in models
     ]
-    recipe = {"version": 1, "models": models, "targets": targets, "builds": pairs}
-    with tempfile.TemporaryDirectory(prefix="dlbuild-costs-") as work:
-        os.chdir(work)
+    with project({"models": models, "targets": targets, "builds": pairs}):
         if "mcunet" in models:
             write_mcunet()
-        Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False), encoding="utf-8")
         failed, passed = measure(given.jobs)
-        os.chdir("/")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -16,13 +16,11 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import yaml
-from mlperf import entry, folders
+from mlperf import entry, folders, project
 
 from dlbuild.base.paths import builtin_folder
 from dlbuild.build.builder import How, build
@@ -54,12 +52,8 @@ def main() -> int:
     }
     target = {"extends": "cortex-m4f", "requantize": "fixed"}
     targets = {SPEED: target, SIZE: {**target, "optimize": "size"}}
-    recipe = {"version": 1, "models": models, "targets": targets}
-    with tempfile.TemporaryDirectory(prefix="dlbuild-size-") as work:
-        os.chdir(work)
-        Path("dlbuild.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False), encoding="utf-8")
+    with project({"models": models, "targets": targets}):
         failed, passed = measure(given.jobs)
-        os.chdir("/")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

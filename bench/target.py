@@ -22,7 +22,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import yaml
-from mlperf import entry, folders
+from mlperf import entry, folders, project
 
 from dlbuild.base.errors import UserError
 from dlbuild.build.builder import How, build
@@ -89,21 +88,18 @@ def main() -> int:
     chosen |= {whole: models[whole] for name, whole in FOLDED.items() if name in chosen}
     cores = [name for name in CORES if fnmatch(name, given.core)]
     print(" ".join(["network, core, rounding".ljust(24), *(c.rjust(12) for c in COLUMNS)]))
-    with tempfile.TemporaryDirectory(prefix="dlbuild-target-") as work:
-        os.chdir(work)
-        Path("dlbuild.yaml").write_text(recipe_text(chosen, cores), encoding="utf-8")
+    with project(recipe_of(chosen, cores)):
         try:
             failed, passed = measure(given.jobs)
         except* UserError as group:
             for fault in group.exceptions:
                 print(fault)
             failed, passed = len(group.exceptions), 0
-        os.chdir("/")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
 
-def recipe_text(models: dict[str, Path], cores: Sequence[str]) -> str:
+def recipe_of(models: dict[str, Path], cores: Sequence[str]) -> dict[str, object]:
     """Return a recipe with all builds; the models' inputs are their samples."""
     entries = {}
     for name, folder in models.items():
@@ -124,7 +120,7 @@ def recipe_text(models: dict[str, Path], cores: Sequence[str]) -> str:
                 "requantize": "fixed",
                 "optimize": "ram",
             }
-    return yaml.safe_dump({"version": 1, "models": entries, "targets": targets}, sort_keys=False)
+    return {"models": entries, "targets": targets}
 
 
 def measure(jobs: int) -> tuple[int, int]:

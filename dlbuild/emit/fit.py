@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
+from dlbuild.base.free import free_name
 from dlbuild.emit.ctext import ValueText
 from dlbuild.emit.ctypes import COMPUTE
 from dlbuild.emit.literals import COLUMNS
@@ -41,9 +42,7 @@ class Fitter:
 
     def fresh(self, name: str) -> str:
         """Return `name`, with a number if it is taken, and take it."""
-        chosen, number = name, 2
-        while chosen in self._taken:
-            chosen, number = f"{name}{number}", number + 1
+        chosen = free_name(name, self._taken)
         self._taken.add(chosen)
         return chosen
 

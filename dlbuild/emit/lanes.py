@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dlbuild.base.free import free_name
 from dlbuild.emit.comments import filled
 from dlbuild.emit.ctext import ValueText
 from dlbuild.emit.ctypes import number
@@ -158,10 +159,7 @@ class _Lanes:
         made = "f32x4" if function == "real" else "i32x4" if function == "whole" else vector
         taken = {line.split(" = ")[0].split()[-1] for line in self.lines if " = " in line}
         taken |= {o.name for o in self.operands.values()} | set(self.nest.extent)
-        chosen, again = name, 1
-        while chosen in taken:
-            again += 1
-            chosen = f"{name}{again}"
+        chosen = free_name(name, taken)
         head = f"    const {made} {chosen} = {function}_{vector}("
         self.lines.append(filled(head, arguments, ");"))
         return chosen

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from dlbuild.base.free import free_name
 from dlbuild.emit.comments import block
 from dlbuild.emit.literals import COLUMNS
 from dlbuild.emit.naming import alike_name, hint_of, meanings_of, parameters_in
@@ -129,9 +130,7 @@ class _Merging:
 
     def _fresh(self, name: str) -> str:
         """Return a name that the text has not."""
-        chosen, number = name, 2
-        while chosen in self.words:
-            chosen, number = f"{name}{number}", number + 1
+        chosen = free_name(name, self.words)
         self.words.add(chosen)
         return chosen
 

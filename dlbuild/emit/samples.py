@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dlbuild.base.free import free_name
 from dlbuild.emit.comments import filled
 from dlbuild.emit.itext import IndexText, Place
 from dlbuild.emit.kernel import declarations, signature_of
@@ -67,9 +68,7 @@ class SampleCalls:
             names: the C name of each operand.
         """
         (nest,) = self.whole.nests
-        sample = _SAMPLE
-        while sample in names.values():
-            sample += "_"
+        sample = free_name(_SAMPLE, names.values())
         depth = 2 if self.axis else 1
         items = [self._argument(p, names[p.operand], sample) for p in parameters]
         lines = [filled(f"{'    ' * depth}{self.name}_sample(", [*items, *given], ");")]

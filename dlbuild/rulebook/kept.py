@@ -8,6 +8,7 @@ computed once. In an output of a narrow type it is rounded there, as every eleme
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dlbuild.base.free import free_name
 from dlbuild.ir.dtype import DTYPES
 from dlbuild.rulebook.derive import in_place, is_once_each, place
 from dlbuild.rulebook.instance import Instance, Let, Loop, Nest, Store
@@ -112,15 +113,7 @@ def _variables(step: Loop) -> Iterator[str]:
 def _free_name(nest: Nest, instance: Instance) -> str:
     taken = {name for step in nest.steps for name in _variables(step)}
     taken |= {*nest.extent, *nest.access, *nest.tables, *(o.name for o in instance.operands)}
-    return next(n for n in _names() if n not in taken)
-
-
-def _names() -> Iterator[str]:
-    yield "term"
-    number = 2
-    while True:
-        yield f"term{number}"
-        number += 1
+    return free_name("term", taken)
 
 
 _NOTHING = Number(0, "i32")

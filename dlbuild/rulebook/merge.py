@@ -3,19 +3,11 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from dlbuild.base.free import free_name
 from dlbuild.rulebook.index import Index
 from dlbuild.rulebook.instance import Access, Guard, Instance, Let, Made, Nest, Operand
 from dlbuild.rulebook.substitution import Substitution
 from dlbuild.rulebook.value import Local
-
-
-def unique_name(wanted: str, taken: Collection[str]) -> str:
-    """Return `wanted`, with a number behind it if it is taken."""
-    number, name = 1, wanted
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
 
 
 def names_in(nest: Nest) -> set[str]:
@@ -63,7 +55,7 @@ def move_operands(
         if operand.role == "input" and key in own:
             names[operand.name] = own[key]
             continue
-        name = unique_name(operand.name, taken)
+        name = free_name(operand.name, taken, "_")
         taken.add(name)
         names[operand.name] = name
         is_own = operand.role in ("constant", "scratch")
@@ -118,7 +110,7 @@ class Guest:
             if present == access:
                 return name
         others = self.taken - {access.operand}
-        name = unique_name(access.operand, {*others, *self.access})
+        name = free_name(access.operand, {*others, *self.access}, "_")
         self.taken.add(name)
         self.access[name] = access
         return name
@@ -127,7 +119,7 @@ class Guest:
         names: dict[str, str] = {}
         for table, numbers in self.nest.tables.items():
             same = [n for n, v in self.tables.items() if v == numbers]
-            name = same[0] if same else unique_name(table, {*self.taken, *self.tables})
+            name = same[0] if same else free_name(table, {*self.taken, *self.tables}, "_")
             names[table] = name
             self.taken.add(name)
             self.tables[name] = numbers
@@ -146,6 +138,6 @@ class Guest:
 
     def name(self, wanted: str) -> str:
         """Return a free name and take it."""
-        name = unique_name(wanted, self.taken)
+        name = free_name(wanted, self.taken, "_")
         self.taken.add(name)
         return name

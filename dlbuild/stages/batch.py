@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dlbuild.base.errors import UserError
+from dlbuild.base.free import free_name
 from dlbuild.base.spelling import suggestion
 from dlbuild.ir.batch import Batch
 from dlbuild.ir.graph import Graph, Op, Tensor, Value
@@ -307,8 +308,6 @@ class _Maker:
         return [name for name in dict.fromkeys(names) if name and name not in self.graph.constants]
 
     def _name(self, wanted: str) -> str:
-        name, number = wanted, 2
-        while name in self._taken:
-            name, number = f"{wanted}.{number}", number + 1
+        name = free_name(wanted, self._taken, ".")
         self._taken.add(name)
         return name

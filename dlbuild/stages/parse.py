@@ -11,6 +11,7 @@ from pathlib import Path
 import onnx
 
 from dlbuild.base.errors import UserError
+from dlbuild.base.free import free_name
 from dlbuild.ir.graph import Graph, Op
 from dlbuild.ir.weights import Array
 from dlbuild.rulebook.load import RuleBook
@@ -137,9 +138,7 @@ def named(draft: Draft) -> list[tuple[Node, str]]:
     taken: set[str] = set()
     found: list[tuple[Node, str]] = []
     for node in draft.nodes:
-        label, number = node.label, 2
-        while label in taken:
-            label, number = f"{node.label}_{number}", number + 1
+        label = free_name(node.label, taken, "_")
         taken.add(label)
         found.append((node, label))
     return found

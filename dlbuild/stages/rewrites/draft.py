@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from dlbuild.base.errors import UserError
+from dlbuild.base.free import free_name
 from dlbuild.ir.derivation import Setting
 from dlbuild.ir.graph import Attribute, Count, Fact, Group, Quantized, State, Tensor
 from dlbuild.ir.weights import Array, dtype_name
@@ -101,9 +102,7 @@ class Draft:
 
     def fresh(self, wanted: str) -> str:
         """Return `wanted`, or the first of `wanted_2`, `wanted_3`... that no tensor has."""
-        name, number = wanted, 2
-        while name in self.taken:
-            name, number = f"{wanted}_{number}", number + 1
+        name = free_name(wanted, self.taken, "_")
         self.taken.add(name)
         return name
 

@@ -6,6 +6,7 @@ Tensors and operators that are of one cluster have its name behind theirs: `conv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dlbuild.base.free import free_name
 from dlbuild.ir.clusters import Clusters, Communication, NodeGroup, Parallel, Piece
 from dlbuild.ir.graph import Attribute, Fact, Graph, Op, State, Tensor, Value
 from dlbuild.stages.rewrites.kinds import ADD, COPY, JOIN, OPSET, TAKE
@@ -82,11 +83,9 @@ class Spread:
 
     def named(self, name: str, cluster: str) -> str:
         """Return a new name for something of a cluster."""
-        wanted, number = f"{name}.{cluster}", 2
-        while wanted in self._taken:
-            wanted, number = f"{name}.{cluster}.{number}", number + 1
-        self._taken.add(wanted)
-        return wanted
+        made = free_name(f"{name}.{cluster}", self._taken, ".")
+        self._taken.add(made)
+        return made
 
     def add(  # noqa: PLR0913 - all that a part of an operator is made of
         self,
