@@ -92,6 +92,10 @@ class Table:
         if near.objective == "time" and near.buffers == TWO:
             ways += [replace(near, buffers=1), replace(near, objective="traffic")]
         self._rankings = [_Ranking(mesh, way, near) for way in ways]
+        for order in _orders(space):
+            moved = mesh.moved(order)
+            for ranking in self._rankings:
+                ranking.weigh(order, *moved)
 
     def best(self, size_bytes: int) -> Choice | None:
         """Return the cheapest cut whose buffers fit, None if none does.
@@ -119,21 +123,28 @@ class _Ranking:
         self._least = self._most if near.objective == "time" else mesh.near_bytes(1)
         self._tasks = mesh.tasks()
         self._further = mesh.further()
-        self._orders = list(_orders(mesh.space))
-        for number, order in enumerate(self._orders):
-            traffic, loads, edge = mesh.moved(order)
-            time = mesh.time(traffic, loads, edge, self._tasks, is_hidden=near.buffers == TWO)
-            cost = time if near.objective == "time" else traffic
-            if number == 0:
-                self._cost, self._traffic, self._time = (
-                    np.broadcast_to(a, mesh.shape).copy() for a in (cost, traffic, time)
-                )
-                self._order = np.zeros(mesh.shape, np.int64)
-                continue
-            is_less = (cost < self._cost) | ((cost == self._cost) & (traffic < self._traffic))
-            for kept, new in ((self._cost, cost), (self._traffic, traffic), (self._time, time)):
-                np.copyto(kept, new, where=is_less)
-            self._order[is_less] = number
+        self._orders: list[tuple[int, ...]] = []
+
+    def weigh(self, order: tuple[int, ...], traffic: Counts, loads: Counts, edge: Counts) -> None:
+        """Take the loops in this order where they are cheaper than those known.
+
+        traffic, loads, edge: what is moved then, see `_Mesh.moved`.
+        """
+        mesh, near = self._mesh, self._near
+        cost: Counts | Cycles = traffic
+        if near.objective == "time":
+            is_hidden = near.buffers == TWO
+            cost = mesh.time(traffic, loads, edge, self._tasks, is_hidden=is_hidden)
+        self._orders.append(order)
+        if len(self._orders) == 1:
+            self._cost = np.broadcast_to(cost, mesh.shape).copy()
+            self._traffic = np.broadcast_to(traffic, mesh.shape).copy()
+            self._order = np.zeros(mesh.shape, np.int64)
+            return
+        is_less = (cost < self._cost) | ((cost == self._cost) & (traffic < self._traffic))
+        np.copyto(self._cost, cost, where=is_less)
+        np.copyto(self._traffic, traffic, where=is_less)
+        self._order[is_less] = len(self._orders) - 1
 
     def best(self, size_bytes: int) -> Choice | None:
         rows = np.flatnonzero(np.broadcast_to(self._least <= size_bytes, self._mesh.shape))
