@@ -183,6 +183,14 @@ def test_a_rule_is_within_one_of_onnx_runtime(
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>\n'
 LETTERS = ascii_letters.replace("y", "")
 REALS = [
+    (
+        ["int8[3,8]", "float", "int8", "int8[8,5]", "float", "int8", "int32[5]"],
+        "float[3,5] y = QGemm (a, b, c, d, e, f, g)",
+    ),
+    (
+        ["uint8[8,3]", "float", "uint8", "int8[5,8]", "float[5]", "int8[5]"],
+        "float[3,5] y = QGemm <alpha = 0.5, transA = 1, transB = 1> (a, b, c, d, e, f)",
+    ),
     (["float[2,9]"], "float[2,9] y = QuickGelu <alpha = 1.5> (a)"),
     (["float[2,3,5]", "float[5]"], "float[2,3,5] y = BiasGelu (a, b)"),
     (["float[4,6]", "float[6]"], "float[4,6] y = FastGelu (a, b)"),
@@ -337,6 +345,11 @@ REALS = [
 """The types of the operands a, b, ...; the results and the call."""
 
 IN_C = [
+    (
+        ["int8[3,8]", "float", "int8", "int8[8,5]", "float", "int8", "int32[5]"],
+        "float[3,5] y = QGemm (a, b, c, d, e, f, g)",
+        "a",
+    ),
     (
         ["float[3,20]", "uint8[20,5]", "float"],
         "float[3,5] y = DynamicQuantizeMatMul (a, b, c)",

@@ -4,6 +4,7 @@ import numpy as np
 
 from dlbuild.ir.graph import Tensor
 from dlbuild.stages.rewrites.draft import Draft, Node
+from dlbuild.stages.rewrites.interface import TRIPLES
 
 DOMAIN = "com.microsoft"
 STAND_IN_OPSET = 22
@@ -49,7 +50,9 @@ def stand_in(draft: Draft, node: Node) -> tuple[str, Node] | None:
     inputs = [node.inputs[position] for position in positions]
     proxy = Node(kind, inputs, node.outputs[:1], attributes, opset=STAND_IN_OPSET)
     source = node.input(typed) or node.inputs[0]
-    return draft.dtype(source), proxy
+    _, (scale, _) = TRIPLES.get(node.kind, ((), (0, 0)))
+    # A result of integers has a scale.
+    return draft.dtype(source) if node.input(scale) else "float32", proxy
 
 
 def product(draft: Draft, node: Node) -> Tensor | None:
