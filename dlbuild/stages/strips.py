@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Profile
@@ -37,7 +37,9 @@ def strip_plan(
     best: tuple[int, TilePlan] | None = None
     # Rows of one point are computed one by one only where there is too little room for several.
     for points in (POINTS, 1):
-        best = _placed(Groups(graph, profile, options, rows, points), target, budget) or best
+        made = _placed(Groups(graph, profile, options, rows, points), target, budget)
+        if made is not None and (best is None or made[0] < best[0]):
+            best = made
         is_enough = budget is None or best is None or best[0] <= budget
         if is_enough or not any(found.points == 1 for found in rows.values()):
             break
@@ -69,7 +71,8 @@ def _placed(groups: Groups, target: Target, budget: int | None) -> tuple[int, Ti
                 best = use.height_bytes, plan
         # Placed it needs more than its steps do: ask for steps that need less, or for others.
         over = heights[path] - wanted
-        others = [n for n in (limit - over, limit + over) if n >= least and n not in asked]
+        below = min(limit - over, max(group.need_bytes for group in path) - 1)
+        others = [n for n in (below, limit + over) if n >= least and n not in asked]
         if over <= 0 or not others:
             break
         limit = others[0]
@@ -104,6 +107,13 @@ def trades(
         again = sum(group.again_macs for group in path)
         yield Trade(need, 1 + again / macs if macs else 1.0)
         limit = int(need * (1 - STEP))
+
+
+def with_arena_of(target: Target, size_bytes: int) -> Target:
+    """Return a target with another size of the memory of the arena."""
+    arena = arena_memory(target)
+    memories = [replace(m, size_bytes=size_bytes) if m == arena else m for m in target.memories]
+    return replace(target, memories=tuple(memories))
 
 
 def budget_of(target: Target) -> int | None:

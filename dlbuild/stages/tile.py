@@ -1,5 +1,6 @@
 """Cut kernels into tasks: rows of several kernels together where the arena has to be small."""
 
+from collections.abc import Callable
 from functools import partial
 
 from dlbuild.base.errors import UserError
@@ -12,7 +13,7 @@ from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.lives import names_of_fetched
 from dlbuild.stages.predicted import predicted
 from dlbuild.stages.schedule import arrange
-from dlbuild.stages.strips import budget_of, strip_plan
+from dlbuild.stages.strips import budget_of, strip_plan, with_arena_of
 from dlbuild.stages.tiling import tile_memories
 
 
@@ -54,17 +55,40 @@ def tile(  # noqa: PLR0913, PLR0917 - the inputs of the stage
         fits = budget is None or use.height_bytes <= budget
         if fits and options.optimize != "ram":
             return made
-        found = strip_plan(graph, profile, target, options, book)
-        if found is None:
-            return made
-        found = near(found)
-        (strips, *_) = arrange(graph, profile, found, target, options).memories
-        return found if strips.height_bytes < use.height_bytes else made
+        found = _in_strips(graph, profile, target, options, book, near)
+        return found[1] if found is not None and found[0] < use.height_bytes else made
     check_streamed(graph, target, options)
-    found = strip_plan(graph, profile, target, options, book)
+    found = _in_strips(graph, profile, target, options, book, near)
     if found is None:
         raise _unstreamable(graph, profile, target, options)
-    return near(found)
+    return found[1]
+
+
+def _in_strips(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what completes a plan
+    graph: Graph,
+    profile: Profile,
+    target: Target,
+    options: Options,
+    book: RuleBook,
+    near: Callable[[TilePlan], TilePlan],
+) -> tuple[int, TilePlan] | None:
+    """Return the bytes of the arena of a plan in strips, and the plan; None if there is none.
+
+    Where the plan for the budget exceeds it as it is placed, the lowest there is may not.
+    """
+    budget = budget_of(target)
+    best: tuple[int, TilePlan] | None = None
+    for room in (target, with_arena_of(target, 0)):
+        found = strip_plan(graph, profile, room, options, book)
+        if found is None:
+            break
+        made = near(found)
+        (use, *_) = arrange(graph, profile, made, target, options).memories
+        if best is None or use.height_bytes < best[0]:
+            best = use.height_bytes, made
+        if budget is None or best[0] <= budget:
+            break
+    return best
 
 
 def _with_near(  # noqa: PLR0913, PLR0917 - the inputs of the stage, and what it has made so far

@@ -11,10 +11,10 @@ from dlbuild.ir.profile import Profile
 from dlbuild.ir.target import Options, Target
 from dlbuild.ir.tile_plan import TilePlan
 from dlbuild.rulebook.load import RuleBook
-from dlbuild.stages.budget import check_model
+from dlbuild.stages.budget import check_model, size_text
 from dlbuild.stages.passes import again_macs
 from dlbuild.stages.schedule import arrange
-from dlbuild.stages.strips import budget_of
+from dlbuild.stages.strips import budget_of, with_arena_of
 from dlbuild.stages.tile import tile
 
 MOST = 3
@@ -55,21 +55,32 @@ def check_fit(  # noqa: PLR0913, PLR0917 - a plan, and what it was made of
 ) -> None:
     """Refuse a model whose arena exceeds its budget, and say with which options it would fit.
 
+    The budget that the error names was planned for: a plan for another one may need other bytes.
+
     Raises:
         UserError: of `check_model`, with the cheapest ways out.
     """
-    if budget_of(target) is None:
+    budget = budget_of(target)
+    if budget is None:
         return
     plan = arrange(graph, profile, tiles, target, options)
+    enough = 0
+    (use, *_) = plan.memories
+    if use.height_bytes > budget and target.resources[1] == 1:
+        planner = _Planner(graph, profile, target, options, book)
+        enough, made = planner.enough(use.height_bytes)
+        found_plan = arrange(graph, profile, made, target, options)
+        plan = found_plan if found_plan.memories[0].height_bytes > budget else plan
     try:
         check_model(graph, profile, plan, target)
     except UserError as fault:
+        fix = f"set {use.memory}: {size_text(enough)}" if enough else fault.fix
         found = [way.text() for way in ways_out(graph, profile, target, options, book)]
         raise UserError(
             fault.what,
             where=fault.where,
             details=(*fault.details, *found),
-            fix=f"{fault.fix}, or the options of a line above" if found else fault.fix,
+            fix=f"{fix}, or the options of a line above" if found else fix,
         ) from fault
 
 
@@ -132,6 +143,21 @@ class _Planner:
     target: Target
     options: Options
     book: RuleBook
+
+    def enough(self, height_bytes: int) -> tuple[int, TilePlan]:
+        """Return a size of the arena's memory for which a plan fits, and that plan.
+
+        height_bytes: of a plan that exceeds the budget; no smaller size is tried.
+        """
+        needed = height_bytes + (self.target.stack_bytes or 0)
+        while True:
+            target = with_arena_of(self.target, needed)
+            tiles = tile(self.graph, self.profile, target, self.options, self.book)
+            (use, *_) = arrange(self.graph, self.profile, tiles, target, self.options).memories
+            size_bytes = use.height_bytes + (self.target.stack_bytes or 0)
+            if size_bytes <= needed:
+                return needed, tiles
+            needed = size_bytes
 
     def tried(self, change: Change) -> Way | None:
         """Plan with a change; None if that does not fit, or does not go."""

@@ -549,3 +549,18 @@ def test_an_off_by_one_ring_is_caught(tmp_path: Path) -> None:
 
     with pytest.raises(AuditError):
         audit(model.graph, model.profile, wrong, plan, TARGET, model.options)
+
+
+def test_what_fits_a_budget_fits_a_greater_one(tmp_path: Path) -> None:
+    # At 225 B groups were chosen whose steps need 224 B, but which take more as they are placed.
+    onnx.save(network(4, "int8"), tmp_path / "net.onnx")
+    graph = parse(tmp_path / "net.onnx", {}, BOOK, "net").graph
+    ends = tuple((name, "nhwc") for name in (*graph.inputs, *graph.outputs))
+    options = replace(PLAIN, layout=ends, input="external", max_recompute=2.0)
+    for size_bytes in (194, 225):
+        memory = Memory("sram", size_bytes, align_bytes=16, holds=("arena",))
+        target = Target("board", (memory,), features=("dsp", "mve"))
+        kernels = profile(graph, BOOK, target, options)
+        tiles = tile(graph, kernels, target, options, BOOK)
+        (use,) = schedule(graph, kernels, tiles, target, options).memories
+        assert use.height_bytes <= size_bytes
