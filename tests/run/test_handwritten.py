@@ -92,6 +92,9 @@ CONVS = {
     "depthwise_wider": Conv(4, 2, 3, 4, (5, 5), pads=(2, 2, 2, 2), group=4),
     "deep_many": Conv(8, 11, 12, 8, (7, 7), pads=(3, 3, 3, 3), group=8),
     "deep_many_by_steps": Conv(4, 15, 12, 4, (5, 7), (2, 2), (4, 3, 3, 2), (2, 1), 4),
+    "deep_many_in_pieces": Conv(4, 8, 37, 4, (7, 7), pads=(3, 3, 3, 3), group=4),
+    "deep_in_pieces": Conv(4, 7, 21, 4, (3, 5), pads=(1, 4, 1, 0), group=4),
+    "deep_in_pieces_inside": Conv(8, 6, 26, 8, (5, 5), dilations=(1, 2), group=8),
     "deep_many_high": Conv(4, 9, 8, 4, (7, 5), (1, 1), (3, 0, 3, 0), group=4),
     "deep_many_inside": Conv(4, 9, 9, 4, (6, 6), group=4),
 }
