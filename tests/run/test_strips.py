@@ -31,7 +31,7 @@ from dlbuild.stages.forms import POINTS
 from dlbuild.stages.parse import parse
 from dlbuild.stages.profile import profile
 from dlbuild.stages.render import render
-from dlbuild.stages.schedule import schedule
+from dlbuild.stages.schedule import arrange, schedule
 from dlbuild.stages.tables import tables
 from dlbuild.stages.tile import tile
 from tests.conftest import Needs
@@ -564,3 +564,43 @@ def test_what_fits_a_budget_fits_a_greater_one(tmp_path: Path) -> None:
         tiles = tile(graph, kernels, target, options, BOOK)
         (use,) = schedule(graph, kernels, tiles, target, options).memories
         assert use.height_bytes <= size_bytes
+
+
+def test_rows_of_one_point_go_one_by_one_only_where_that_takes_less(tmp_path: Path) -> None:
+    # The reduction over rows keeps all of `y`, and one by one leaves no strip but layers alone.
+    net = Net(np.random.default_rng(1), "int8")
+    for name, value in (
+        ("one", np.float32(0.05)),
+        ("two", np.float32(0.01)),
+        ("three", np.int8(3)),
+    ):
+        net.constant(name, value)
+    net.constant("w", np.random.default_rng(2).integers(-9, 9, (5, 10)).astype("i1"))
+    fine, coarse = ["two", "three"], ["one", "three"]
+    for kind, name, inputs in (
+        ("QLinearSigmoid", "t", ["x", *coarse, *coarse]),
+        ("QLinearMatMul", "y", ["t", *coarse, "w", *coarse, *coarse]),
+        ("QLinearSoftmax", "q", ["y", *coarse, *coarse]),
+        ("QLinearAdd", "v", ["y", *coarse, "y", *coarse, *fine]),
+        ("QLinearSigmoid", "u", ["x", *coarse, *fine]),
+        ("QLinearSigmoid", "z", ["u", *fine, *coarse]),
+    ):
+        domain = "" if kind == "QLinearMatMul" else "com.microsoft"
+        net.nodes.append(helper.make_node(kind, inputs, [name], name, domain=domain))
+    net.nodes[2].attribute.append(helper.make_attribute("axis", 0))
+    net.nodes[2].attribute.append(helper.make_attribute("opset", 13))
+    shapes = {"x": (2, 5), "q": (2, 10), "v": (2, 10), "z": (2, 5)}
+    ends = [helper.make_tensor_value_info(n, TensorProto.INT8, s) for n, s in shapes.items()]
+    made = helper.make_graph(net.nodes, "net", ends[:1], ends[1:], net.weights)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(made, opset_imports=opsets, ir_version=8)
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    graph = parse(tmp_path / "net.onnx", {}, BOOK, "net").graph
+    options = Options(input="arena", max_recompute=2.0)
+    heights = []
+    for size_bytes in (6, 15):
+        target = Target("board", (Memory("sram", size_bytes, align_bytes=1, holds=("arena",)),))
+        kernels = profile(graph, BOOK, target, options)
+        tiles = tile(graph, kernels, target, options, BOOK)
+        heights.append(arrange(graph, kernels, tiles, target, options).memories[0].height_bytes)
+    assert heights == [15, 15]
