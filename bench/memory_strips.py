@@ -24,7 +24,8 @@ Kernels differ in instructions for each multiplication, so that this is not `wor
 On this machine the arena is the lowest (`optimize: ram`). On the core, whose hand-written kernels
 need working memory in the arena too, a memory of the size of the limit decides: of the plans that
 fit it the one of least work. Its bytes and its work are printed beside its instructions, and
-where it takes slower forms of kernels, those over the run layer by layer in the fastest.
+where it takes slower forms of kernels, those over the run layer by layer in the fastest: the limit
+is for the same forms, layer by layer too.
 """
 
 import argparse
@@ -45,7 +46,7 @@ from strip_models import NETS
 from dlbuild.base.errors import UserError
 from dlbuild.base.paths import builtin_folder
 from dlbuild.ir.target import Options, Target
-from dlbuild.ir.tile_plan import Tile, TilePlan
+from dlbuild.ir.tile_plan import Strip, Tile, TilePlan
 from dlbuild.rulebook.load import load_rules
 from dlbuild.run.guard import guarded_program
 from dlbuild.run.runner import Built, Values, model_program, run_model
@@ -308,7 +309,10 @@ def measure_on_core(case: Case, layered: Layered, out: Path) -> tuple[list[str],
     if any(tile.form for tile in built.tiles.tiles):
         # Layer by layer with the same forms of kernels.
         plain = replace(case, input="arena")
-        tiles = TilePlan(tuple(Tile(tile.kernel, form=tile.form) for tile in built.tiles.tiles))
+        tiles = TilePlan(
+            tuple(Tile(tile.kernel, form=tile.form) for tile in built.tiles.tiles),
+            strips=tuple(alone(built.tiles)),
+        )
         options = replace(options_of(plain, "speed"), hook=True)
         same = build(plain, options, beside(built, "alike"), core(), tiles)
         alike = kernels_on_core(same, layered.samples[0])
@@ -322,6 +326,19 @@ def measure_on_core(case: Case, layered: Layered, out: Path) -> tuple[list[str],
         faults.append(f"{count / layers:.3f} times the instructions on the emulated core")
     ratios = (repeated, count / layers, count / fastest)
     return [f"{arena_bytes:,}", f"{work:.3f}", *(f"{ratio:.3f}" for ratio in ratios)], faults
+
+
+def alone(tiles: TilePlan) -> Iterator[Strip]:
+    """Yield each layer that goes in a slower form of its kernel by itself, row by row.
+
+    A form that reads lines where they lie is of rows alone: as a whole, the kernel is the usual
+    one.
+    """
+    slower = {tile.kernel for tile in tiles.tiles if tile.form}
+    for strip in tiles.strips:
+        for layer in strip.layers:
+            if layer.kernel in slower and not layer.sums:
+                yield Strip((replace(layer, room=(), passes=(), across=(), columns=""),))
 
 
 def built_in_limit(case: Case, out: Path) -> Built:
