@@ -87,8 +87,8 @@ PIPELINE = Pipeline(
             reads=("graph", "profile", "costs"),
             makes=("tiles",),
             target=(
-                *("name", "features", "kernels", "memories", "dma", "stack_bytes"),
-                *("resources", "clusters"),
+                *("name", "features", "cycles", "kernels", "memories", "dma"),
+                *("stack_bytes", "resources", "clusters"),
             ),
             options=(
                 *("optimize", "requantize", "max_recompute"),

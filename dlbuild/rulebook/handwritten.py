@@ -108,12 +108,13 @@ def _forms(
     return tuple(found)
 
 
-def obstacle(instance: Instance, orders: Orders) -> str:
+def obstacle(instance: Instance, orders: Orders, free: frozenset[str] = frozenset()) -> str:
     """Return why a kernel's template cannot take the place of the fold, or nothing.
 
     Args:
         instance: with a hand-written kernel, perhaps with operators fused into it.
         orders: how its operands lie in memory.
+        free: tensors that it may write in any order. Row by row it writes them in its own alone.
     """
     kernel = instance.handwritten
     assert kernel is not None
@@ -129,7 +130,8 @@ def obstacle(instance: Instance, orders: Orders) -> str:
         return "what follows does not go sample by sample"
     later = {name for step in nest.steps[1:] for name in step_reads(step)}
     for operand in instance.operands:
-        if operand.name in kernel.uses:
+        is_written = operand.role == "output" and operand.tensor not in free
+        if is_written or operand.name in kernel.uses:
             wanted = operand.order or own_order(operand)
             if not _is_alike(order_in(orders, operand), wanted, operand):
                 return f"{operand.name} lies in another order than it needs"

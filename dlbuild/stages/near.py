@@ -12,9 +12,9 @@ from dlbuild.ir.target import Memory, Options, Target
 from dlbuild.ir.tile_plan import Resident, TilePlan, Tiling
 from dlbuild.rulebook.kernels import instance_of, wish_of
 from dlbuild.rulebook.load import RuleBook
+from dlbuild.stages.cycles import loops_cost
 from dlbuild.stages.hand_space import hand_spaces
 from dlbuild.stages.place import Solution, place
-from dlbuild.stages.predicted import loops_cost
 from dlbuild.stages.problem import Bytes, Live, Problem, Step
 from dlbuild.stages.residency import Candidate, Cutting, Residency, candidates
 from dlbuild.stages.schedule import arrange

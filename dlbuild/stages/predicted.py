@@ -2,11 +2,6 @@
 
 from dlbuild.ir.costs import Costs, KernelCost
 from dlbuild.ir.profile import Kernel, Profile
-from dlbuild.ir.target import Target
-from dlbuild.rulebook.cost import cost
-from dlbuild.rulebook.instance import Instance
-from dlbuild.stages.forms import NEST_COST
-from dlbuild.stages.profile import predicted_cycles
 
 PREDICTED = "cycles"
 """The unit of predictions: those of the target's cost table."""
@@ -34,16 +29,3 @@ def scaled(profile: Profile, other: Profile, costs: Costs) -> Costs:
     ratio = costs.total / guessed if guessed else 1.0
     found = (KernelCost(k.name, round(ratio * predicted_time(k))) for k in profile.kernels)
     return Costs(costs.unit, tuple(found))
-
-
-def loops_cost(kernel: Kernel, instance: Instance, target: Target) -> float:
-    """Return how long loops take over what is predicted of a kernel, which may be hand-written.
-
-    instance: of the kernel, as its rule gives it.
-    """
-    faster = kernel.handwriting
-    if faster is None or faster.obstacle:
-        return 1.0
-    if faster.name not in target.kernels or not kernel.cycles:
-        return NEST_COST
-    return max(predicted_cycles(cost(instance), target) / kernel.cycles, 1.0)

@@ -6,11 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 from dlbuild.emit.handwritten import is_one_run
-from dlbuild.ir.dtype import DTYPES
 from dlbuild.ir.graph import Graph
 from dlbuild.ir.profile import Alias, Handwriting, Kernel, Layout, Profile, Scratch
 from dlbuild.ir.target import Options, Target
-from dlbuild.rulebook.cost import Cost, cost
+from dlbuild.rulebook.cost import cost
 from dlbuild.rulebook.derive import Orders, in_place, own_order, used_by, view_of
 from dlbuild.rulebook.handwritten import obstacle, with_kernel
 from dlbuild.rulebook.instance import Instance
@@ -18,15 +17,12 @@ from dlbuild.rulebook.kept import kept
 from dlbuild.rulebook.kernels import matched_in, wish_of
 from dlbuild.rulebook.load import RuleBook
 from dlbuild.stages.carried import behind_readers
-from dlbuild.stages.forms import NEST_COST
+from dlbuild.stages.cycles import predicted_cycles
 from dlbuild.stages.layout import layouts
 from dlbuild.stages.select import Group, select
 
 MOVE_CYCLES = 6
 """Of an element that goes from cluster to cluster: load, store, and the loop."""
-
-CYCLES_OF_A_MAC = 1.0
-"""For an element type that the target does not mention."""
 
 
 def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> Profile:
@@ -41,8 +37,10 @@ def profile(graph: Graph, book: RuleBook, target: Target, options: Options) -> P
     ]
     chosen = layouts(graph, [g.instance for g in groups], options, target.registers.lanes)
     order_of = {entry.tensor: entry.order for entry in chosen}
+    # A layer in strips writes rows, for which an arena that is to be small may need it.
+    free = frozenset(graph.outputs) if options.optimize != "ram" else frozenset[str]()
     kernels = tuple(
-        _kernel(group, number, graph, order_of, target)
+        _kernel(group, number, graph, order_of, target, free)
         for number, group in enumerate(groups, start=1)
     )
     if options.input == "external":
@@ -85,12 +83,13 @@ def _touched(chosen: tuple[Layout, ...], kernels: tuple[Kernel, ...]) -> tuple[L
     return tuple(sorted((e for e in chosen if e.tensor in names), key=lambda e: e.tensor))
 
 
-def _kernel(
+def _kernel(  # noqa: PLR0913, PLR0917 - all that decides what it is
     group: Group,
     number: int,
     graph: Graph,
     order_of: Mapping[str, tuple[int, ...]],
     target: Target,
+    free: frozenset[str],
 ) -> Kernel:
     instance = group.instance
     constants = frozenset(graph.constants)
@@ -101,7 +100,7 @@ def _kernel(
         o.name: order_of.get(o.tensor, own_order(o)) for o in used if o.role in ("input", "output")
     }
     work = cost(instance)
-    handwriting = _handwriting(instance, orders, constants)
+    handwriting = _handwriting(instance, orders, constants, free)
     communication = graph.clusters.communication.get(group.anchor)
     # What only names a part of what the caller gives is no communication in memory.
     is_moved = communication is not None and communication.kind != "scatter"
@@ -131,13 +130,13 @@ def _kernel(
 
 
 def _handwriting(
-    instance: Instance, orders: Orders, constants: frozenset[str]
+    instance: Instance, orders: Orders, constants: frozenset[str], free: frozenset[str]
 ) -> Handwriting | None:
     """Return whether the rule's hand-written kernel computes an instance, None if it has none."""
     kernel = instance.handwritten
     if kernel is None:
         return None
-    found = obstacle(instance, orders)
+    found = obstacle(instance, orders, free)
     if not found and not is_one_run(with_kernel(instance), orders, constants):
         found = "what follows does not go point by point through memory"
     scratch = tuple(
@@ -153,34 +152,6 @@ def _alias(instance: Instance, orders: Orders, reads: tuple[str, ...]) -> Alias 
         return None
     source = instance.operand(view.source).tensor
     return Alias(source, view.offset_bytes) if source in reads else None
-
-
-def predicted_cycles(
-    work: Cost, target: Target, handwriting: Handwriting | None = None, written: int = 0
-) -> int:
-    """Return what the target says of a hand-written kernel that computes it, else of loops.
-
-    Of loops so many cycles for each MAC of its type, and one for each further operator; of a
-    hand-written kernel that the target does not know a part of that.
-
-    Args:
-        work: what is computed.
-        target: the chip.
-        handwriting: the rule's hand-written kernel, or why it computes nothing here.
-        written: elements.
-    """
-    is_faster = handwriting is not None and not handwriting.obstacle
-    rate = target.kernels.get(handwriting.name) if handwriting is not None else None
-    if is_faster and rate is not None:
-        return round(work.macs * rate.mac + written * rate.output)
-    macs = sum(count * _cycles_of(dtype, target) for dtype, count in work.macs_of)
-    loops = round(macs) + work.further_flops
-    return round(loops / NEST_COST) if is_faster else loops
-
-
-def _cycles_of(dtype: str, target: Target) -> float:
-    signed = f"int{DTYPES[dtype].bits}" if DTYPES[dtype].kind == "uint" else dtype
-    return target.cycles.get(dtype, target.cycles.get(signed, CYCLES_OF_A_MAC))
 
 
 _HOW = frozenset({"columns", "exact", "fixed", "value", "whole", "windows"})

@@ -271,7 +271,7 @@ def printed(
     orders = {o.name: o.order for o in plain.operands if o.order}
     if is_in_planes:
         del orders["y"]
-    assert not obstacle(plain, orders)
+    assert not obstacle(plain, orders, frozenset({"y"}))
     instance = with_kernel(plain, form)
     constants = frozenset(o.name for o in instance.operands if o.tensor not in ("x", "a", "y"))
     assert is_one_run(instance, orders, constants)
